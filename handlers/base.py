@@ -1,0 +1,165 @@
+"""BatchHandler: one list of requests in, one list of responses out; a bad request never touches its neighbours."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from handlers.engine import available_cores, intra_op_threads
+from handlers.errors import RequestError, ServerFault, TooLarge, UnprocessableInstance
+from handlers.requests import Item, Items, Request, items
+from handlers.responses import Response
+from handlers.settings import Settings
+
+logger = logging.getLogger("marsmith")
+
+InstanceT = TypeVar("InstanceT")
+ResultT = TypeVar("ResultT")
+
+# Workers of every model on this machine together, set by whoever starts the server; else this model's own number.
+WORKERS_VARIABLE = "MARSMITH_WORKERS"
+
+
+@dataclass(slots=True)
+class _Job:
+    """One request on its way: per item either an instance or the error that stands in its place."""
+
+    request: Request
+    shape: Items = field(default_factory=lambda: Items([]))
+    slots: list[Any] = field(default_factory=list)
+    failure: RequestError | None = None
+
+
+class BatchHandler(Generic[InstanceT, ResultT]):
+    """What TorchServe calls: `initialize` once, then `handle` for each batch.
+
+    A subclass gives `load`, which runs once, and three hooks, each with one plain-data job: `decode` (one item ->
+    one instance), `predict` (instances -> results, batched) and `encode` (one result -> JSON value). To refuse an
+    item, `decode` raises a RequestError. Any other exception is a fault of the handler: logged without the
+    request's content, answered 500, for that one item only.
+    """
+
+    settings: Settings
+    model_dir: Path
+    threads: int
+
+    def load(self) -> None:
+        """Open what `predict` needs from `self.model_dir`."""
+
+    def decode(self, item: Item) -> InstanceT:
+        """One item as it came -> one instance. Raises RequestError to refuse it."""
+        raise NotImplementedError
+
+    def predict(self, instances: Sequence[InstanceT]) -> Sequence[ResultT]:
+        """The results of at least one instance, in order."""
+        raise NotImplementedError
+
+    def encode(self, result: ResultT) -> object:
+        """One result -> what json.dumps takes (numpy scalars and arrays too)."""
+        raise NotImplementedError
+
+    def initialize(self, context: Any) -> None:
+        """Read the settings and load the model.
+
+        Raises RuntimeError with the reason, whatever went wrong: TorchServe's worker reports no other exception.
+        """
+        self.model_dir = Path(context.system_properties["model_dir"]) / "model"
+        config = context.model_yaml_config or {}
+        try:
+            self.settings = Settings.load(self.model_dir / "serving.json", config.get("handler"))
+            workers = int(os.environ.get(WORKERS_VARIABLE) or config.get("minWorkers") or 1)
+            self.threads = self.settings.options.threads or intra_op_threads(available_cores(), workers)
+            self.load()
+        except Exception as error:
+            raise RuntimeError(f"Model failed to load: {error}") from error
+        logger.info("%s %s loaded, %d threads", self.settings.name, self.settings.version, self.threads)
+
+    def handle(self, data: list[dict[str, Any]], context: Any) -> list[bytes]:
+        """One body for each request of the batch; statuses and content types go through the context."""
+        jobs = [self._decode(Request.of(fields, context, index)) for index, fields in enumerate(data)]
+        pending = [
+            (job, place)
+            for job in jobs
+            for place, slot in enumerate(job.slots)
+            if not isinstance(slot, RequestError)
+        ]
+        for (job, place), result in zip(pending, self._predict([j.slots[p] for j, p in pending]), strict=True):
+            job.slots[place] = result
+        return [self._respond(job).send(context, index) for index, job in enumerate(jobs)]
+
+    def _decode(self, request: Request) -> _Job:
+        job = _Job(request)
+        limit = self.settings.options.max_instances
+        try:
+            job.shape = items(request)
+            if not job.shape.items:
+                raise UnprocessableInstance("The list is empty: send at least one instance.")
+            if len(job.shape.items) > limit:
+                raise TooLarge(f"At most {limit} instances fit in one request.")
+            job.slots = [_guard(self.decode, item) for item in job.shape.items]
+        except RequestError as error:
+            job.failure = error
+        except Exception as error:
+            job.failure = _fault(error)
+        return job
+
+    def _predict(self, instances: Sequence[InstanceT]) -> Sequence[ResultT | RequestError]:
+        """Results in order; when the batch fails, each instance is tried alone, so that only the culprit fails."""
+        if not instances:
+            return []
+        try:
+            results = self.predict(instances)
+            if len(results) == len(instances):
+                return results
+            raise ValueError(f"predict gave {len(results)} results for {len(instances)} instances")
+        except Exception as error:
+            if len(instances) == 1:
+                return [_fault(error)]
+        return [self._predict([instance])[0] for instance in instances]
+
+    def _respond(self, job: _Job) -> Response:
+        request_id = job.request.request_id
+        if job.failure is None:
+            job.slots = [s if isinstance(s, RequestError) else _guard(self.encode, s) for s in job.slots]
+            errors = [slot for slot in job.slots if isinstance(slot, RequestError)]
+            if len(errors) == len(job.slots) and not job.shape.many:
+                job.failure = errors[0]
+        try:
+            if job.failure is not None:
+                raise job.failure
+            return Response.ok(self._body(job))
+        except RequestError as error:
+            return Response.error(error, request_id)
+        except Exception as error:
+            return Response.error(_fault(error), request_id)
+
+    def _body(self, job: _Job) -> object:
+        if not job.shape.many:
+            return job.slots[0]
+        values = [s.body(job.request.request_id) if isinstance(s, RequestError) else s for s in job.slots]
+        return {job.shape.envelope: values} if job.shape.envelope else values
+
+
+def _guard(hook: Callable[[Any], Any], argument: Any) -> Any:
+    """The hook's value, or the RequestError that stands in its place."""
+    try:
+        return hook(argument)
+    except RequestError as error:
+        return error
+    except Exception as error:
+        return _fault(error)
+
+
+def _fault(error: Exception) -> ServerFault:
+    """Log where an unexpected exception came from, never its text: that may quote the request."""
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append(f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    logger.error("%s at %s", type(error).__name__, " < ".join(reversed(frames)))
+    return ServerFault()

@@ -1,0 +1,63 @@
+"""Run the network with ONNX Runtime, on no more cores than the machine gives this worker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime as ort
+
+Float32Array = npt.NDArray[np.float32]
+
+CGROUP = Path("/sys/fs/cgroup")
+
+
+def available_cores(cgroup: Path = CGROUP) -> int:
+    """CPU cores this process may use: its affinity mask, cut by the cgroup's CPU quota (v2, else v1)."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _quota(cgroup)
+    return cores if quota is None else max(1, min(cores, int(quota)))
+
+
+def _quota(cgroup: Path) -> float | None:
+    """The CPU quota in cores, None where there is none."""
+    try:
+        limit, period = (cgroup / "cpu.max").read_text().split()
+    except (OSError, ValueError):
+        try:
+            limit = (cgroup / "cpu/cpu.cfs_quota_us").read_text().strip()
+            period = (cgroup / "cpu/cpu.cfs_period_us").read_text().strip()
+        except OSError:
+            return None
+    return None if limit in {"max", "-1"} else int(limit) / int(period)
+
+
+def intra_op_threads(cores: int, workers: int) -> int:
+    """The thread plan: workers x threads never pass the cores, and every worker has at least one thread."""
+    return max(1, cores // max(1, workers))
+
+
+class Engine:
+    """One ONNX graph, loaded for CPU. `run` is what a handler's `predict` calls."""
+
+    def __init__(self, model: Path, threads: int) -> None:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        self._session = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+
+    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Float32Array:
+        """Logits float32[B, labels] of one batch."""
+        (logits,) = self._session.run(["logits"], dict(feeds))
+        return np.asarray(logits, dtype=np.float32)
+
+
+def softmax(logits: Float32Array) -> Float32Array:
+    """Probabilities along the last axis; the row's maximum is subtracted first, so nothing overflows."""
+    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(exponentials / exponentials.sum(axis=-1, keepdims=True), dtype=np.float32)

@@ -1,0 +1,65 @@
+"""Results and errors -> bodies, status and content type, so that nothing can hurt the worker.
+
+TorchServe encodes answers outside its try block: a status that is no int, a non-ASCII reason phrase or a value that
+json.dumps cannot take would end the worker and every request in it. So everything is made bytes here, before.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import numpy as np
+
+from handlers.errors import RequestError
+
+JSON = "application/json; charset=utf-8"
+# TorchServe drops the worker's connection when one answer passes max_response_size (config.properties).
+MAX_RESPONSE_BYTES = 6_000_000
+
+
+class ResponseTooLarge(RequestError):
+    """The answer would not pass through TorchServe."""
+
+    status = 413
+    type = "too_large"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One answer, ready for the wire."""
+
+    status: int
+    body: bytes
+
+    @classmethod
+    def ok(cls, value: object) -> Response:
+        """Status 200 with `value` as JSON. Raises what json.dumps raises for a value that is not JSON."""
+        body = _dumps(value)
+        if len(body) > MAX_RESPONSE_BYTES:
+            raise ResponseTooLarge("The answer is too large. Send fewer instances in one request.")
+        return cls(200, body)
+
+    @classmethod
+    def error(cls, error: RequestError, request_id: str) -> Response:
+        """The error's status with its JSON body."""
+        return cls(error.status, _dumps(error.body(request_id)))
+
+    def send(self, context: Any, index: int) -> bytes:
+        """Set status and content type of the request at `index` and return the body."""
+        context.set_response_status(self.status, HTTPStatus(self.status).phrase, index)
+        context.set_response_content_type(index, JSON)
+        return self.body
+
+
+def _dumps(value: object) -> bytes:
+    # surrogatepass has no place here: a lone surrogate in a label is replaced, not fatal.
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain).encode("utf-8", "replace")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not JSON")

@@ -1,0 +1,124 @@
+"""What a worker knows about its model.
+
+`model/serving.json`, written by `marsmith build`, is the whole truth about the checkpoint. Its `options` are what an
+operator may change without a rebuild: in the `handler:` section of model-config.yaml, or, stronger, in an
+environment variable MARSMITH_<OPTION> such as MARSMITH_TOP_K=3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SCHEMA = 1
+ENVIRONMENT_PREFIX = "MARSMITH_"
+
+
+class SettingsError(RuntimeError):
+    """The settings cannot be used. A RuntimeError, because TorchServe's worker reports those and no others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What an operator may change. All whole numbers; `threads` 0 means what the thread plan gives."""
+
+    top_k: int = 5
+    threads: int = 0
+    max_instances: int = 64
+    max_instance_bytes: int = 20_000_000
+    max_pixels: int = 64_000_000
+    token_budget: int = 512
+    image_batch: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TextSettings:
+    """How text becomes token ids; `first_position` is the checkpoint's first position id (RoBERTa: 2)."""
+
+    normalise: str
+    max_tokens: int
+    first_position: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSettings:
+    """How an image becomes pixel values; sizes are pixels as (height, width), `resample` is Pillow's number."""
+
+    size: tuple[int, int]
+    resample: int
+    rescale_factor: float
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    shortest_edge: int | None = None
+    crop: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """serving.json, with the options that are in force."""
+
+    name: str
+    version: str
+    labels: tuple[str, ...]
+    options: Options
+    text: TextSettings | None = None
+    image: ImageSettings | None = None
+
+    @classmethod
+    def load(
+        cls, file: Path, overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] = os.environ
+    ) -> Settings:
+        """Read serving.json and lay the `handler:` section and the environment over its options.
+
+        Raises SettingsError with one sentence when anything is missing, unknown or of the wrong type.
+        """
+        try:
+            raw = json.loads(file.read_text(encoding="utf-8"))
+            if raw["schema"] != SCHEMA:
+                raise SettingsError(
+                    f"{file.name} has schema {raw['schema']}, these handlers read schema {SCHEMA}: build the archive again"
+                )
+            options = _override(Options(**raw["options"]), overrides or {}, environ)
+            return cls(
+                name=raw["name"],
+                version=raw["version"],
+                labels=tuple(raw["labels"]),
+                options=options,
+                text=TextSettings(**raw["text"]) if raw.get("text") else None,
+                image=_image_settings(raw["image"]) if raw.get("image") else None,
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise SettingsError(f"{file.name} cannot be used ({error}): build the archive again") from error
+
+
+def _image_settings(raw: Mapping[str, Any]) -> ImageSettings:
+    return ImageSettings(**{key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()})
+
+
+def _override(options: Options, section: Mapping[str, Any], environ: Mapping[str, str]) -> Options:
+    known = {field.name for field in dataclasses.fields(Options)}
+    if unknown := sorted(set(section) - known):
+        raise SettingsError(f"model-config.yaml has handler options nobody reads: {', '.join(unknown)}")
+    changes: dict[str, int] = {}
+    for name in sorted(known):
+        variable = ENVIRONMENT_PREFIX + name.upper()
+        if variable in environ:
+            changes[name] = _whole_number(variable, environ[variable])
+        elif name in section:
+            changes[name] = _whole_number(f"handler option {name}", section[name])
+    return dataclasses.replace(options, **changes)
+
+
+def _whole_number(where: str, value: object) -> int:
+    try:
+        number = int(str(value))
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise SettingsError(f"{where} is {value!r}: set it to a whole number, 0 or more")
+    return number

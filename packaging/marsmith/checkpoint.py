@@ -1,0 +1,148 @@
+"""Find a recipe's checkpoint and prove that it is whole and fits the task, before anything heavy is loaded."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from marsmith.errors import CheckpointError
+from marsmith.recipe import Recipe
+
+WEIGHTS = "model.safetensors"
+WEIGHTS_INDEX = "model.safetensors.index.json"
+PICKLED_WEIGHTS = "pytorch_model.bin"
+HUB_FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
+HUB_ID = re.compile(r"^[\w.-]+/[\w.-]+$")
+PLACEHOLDER_LABEL = re.compile(r"^LABEL_\d+$")
+SAFETENSORS_LENGTH_BYTES = 8
+
+# For each task, the ending of the architecture's class name, and the file that holds the preprocessing.
+TASKS = {
+    "sentiment": ("ForSequenceClassification", ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model")),
+    "food": ("ForImageClassification", ("preprocessor_config.json",)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A whole checkpoint on this disk. `source` is the hub id with its commit, or "local"."""
+
+    path: Path
+    source: str
+    config: dict[str, Any]
+    labels: list[str]
+
+
+def resolve(recipe: Recipe) -> Checkpoint:
+    """The recipe's checkpoint, downloaded when it is a hub id. Raises CheckpointError."""
+    local = recipe.directory / recipe.checkpoint
+    if local.is_dir():
+        path, source = local, "local"
+    elif HUB_ID.match(recipe.checkpoint) and not recipe.checkpoint.startswith("."):
+        path = _download(recipe)
+        source = f"{recipe.checkpoint}@{path.name}"
+    else:
+        raise CheckpointError(
+            f"There is no checkpoint directory {local}. Give a directory relative to the recipe, or a hub id (owner/name)."
+        )
+    config = _read_json(path / "config.json")
+    _check_architecture(config, recipe.task)
+    _check_files(path, recipe)
+    return Checkpoint(path, source, config, recipe.labels or _labels(config))
+
+
+def _download(recipe: Recipe) -> Path:
+    from huggingface_hub import snapshot_download
+
+    patterns = [*HUB_FILES, PICKLED_WEIGHTS] if recipe.allow_pickle else HUB_FILES
+    try:
+        return Path(snapshot_download(recipe.checkpoint, revision=recipe.revision, allow_patterns=patterns))
+    except Exception as error:  # the hub client raises its own, requests' and OS errors
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise CheckpointError(
+            f"The checkpoint {recipe.checkpoint} cannot be had from the Hugging Face hub: {reason}. "
+            "Check the id, the revision and the network, or download it and name its directory."
+        ) from None
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CheckpointError(f"{file} is missing: this is not a whole Hugging Face checkpoint.") from None
+    except (OSError, ValueError):
+        raise CheckpointError(f"{file} is not readable JSON. Download the checkpoint again.") from None
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{file} holds no JSON object. Download the checkpoint again.")
+    return value
+
+
+def _check_architecture(config: dict[str, Any], task: str) -> None:
+    ending = TASKS[task][0]
+    architecture = str((config.get("architectures") or ["no architecture"])[0])
+    if not architecture.endswith(ending):
+        raise CheckpointError(
+            f"The checkpoint is a {architecture}, the task {task} needs a ...{ending}: "
+            "choose another checkpoint, or fine-tune this one first."
+        )
+
+
+def _check_files(path: Path, recipe: Recipe) -> None:
+    wanted = TASKS[recipe.task][1]
+    if not any((path / name).is_file() for name in wanted):
+        raise CheckpointError(f"{path} has no {' or '.join(wanted)}. Save it with the model and build again.")
+    if (path / WEIGHTS_INDEX).is_file():
+        weight_map = _read_json(path / WEIGHTS_INDEX).get("weight_map", {})
+        for shard in sorted(set(weight_map.values())):
+            check_safetensors(path / shard)
+    elif (path / WEIGHTS).is_file():
+        check_safetensors(path / WEIGHTS)
+    elif not (path / PICKLED_WEIGHTS).is_file():
+        raise CheckpointError(f"{path} has no {WEIGHTS}: the checkpoint is not whole. Download or save it again.")
+    elif not recipe.allow_pickle:
+        raise CheckpointError(
+            f"{path} has its weights as a pickle only, which can run code. Save them with save_pretrained as safetensors, "
+            "or set allow_pickle = true to read them with torch's restricted unpickler."
+        )
+
+
+def check_safetensors(file: Path) -> None:
+    """Prove that a safetensors file is as long as its header says. Raises CheckpointError."""
+    try:
+        size = file.stat().st_size
+        with file.open("rb") as stream:
+            length = int.from_bytes(stream.read(SAFETENSORS_LENGTH_BYTES), "little")
+            header = json.loads(stream.read(length)) if length < size else None
+        if header is None:
+            raise ValueError("header longer than the file")
+        end = max(entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__")
+    except FileNotFoundError:
+        raise CheckpointError(f"{file} is missing: the checkpoint is not whole. Download it again.") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise CheckpointError(f"{file} is not a safetensors file, or only its beginning. Download it again.") from None
+    if SAFETENSORS_LENGTH_BYTES + length + end != size:
+        raise CheckpointError(
+            f"{file} has {size} bytes where its header promises {SAFETENSORS_LENGTH_BYTES + length + end}: "
+            "the download was cut off. Download it again."
+        )
+
+
+def _labels(config: dict[str, Any]) -> list[str]:
+    """The labels in the order of the logits. Raises CheckpointError for missing, doubled or placeholder labels."""
+    id2label = config.get("id2label") or {}
+    remedy = "Name them in the recipe: labels = [\"…\", …], in the order of the logits."
+    try:
+        labels = [str(id2label[key]) for key in sorted(id2label, key=int)]
+        dense = sorted(int(key) for key in id2label) == list(range(len(labels)))
+    except (ValueError, TypeError):
+        labels, dense = [], False
+    if not labels or not dense:
+        raise CheckpointError(f"The checkpoint's config.json has no complete id2label. {remedy}")
+    if any(PLACEHOLDER_LABEL.match(label) for label in labels):
+        raise CheckpointError(f"The checkpoint's labels are placeholders ({labels[0]}, …). {remedy}")
+    if len(set(labels)) != len(labels):
+        raise CheckpointError(f"The checkpoint has two labels of one name. {remedy}")
+    return labels

@@ -1,0 +1,40 @@
+"""Everything that a user can put right. The text of each error says what is wrong and what to do.
+
+    MarsmithError
+    ├── RecipeError       the recipe
+    ├── CheckpointError   the checkpoint it names
+    ├── ExportError       the network cannot be exported, or the export disagrees with the original
+    ├── ArchiveError      an archive cannot be written or read
+    ├── ServerError       TorchServe does not start, or a model does not become ready
+    └── ClientError       a server cannot be reached
+"""
+
+from __future__ import annotations
+
+
+class MarsmithError(Exception):
+    """The base: the command line prints its text as one sentence and exits with code 1."""
+
+
+class RecipeError(MarsmithError):
+    """The recipe is missing, is not TOML, or says something that cannot be."""
+
+
+class CheckpointError(MarsmithError):
+    """The checkpoint is missing, incomplete, or not one for the recipe's task."""
+
+
+class ExportError(MarsmithError):
+    """The network cannot be exported to ONNX, or the exported graph answers differently."""
+
+
+class ArchiveError(MarsmithError):
+    """An archive cannot be written, or is not one."""
+
+
+class ServerError(MarsmithError):
+    """TorchServe cannot be started, or a model does not become ready."""
+
+
+class ClientError(MarsmithError):
+    """The server cannot be reached, or does not know the model."""

@@ -1,0 +1,178 @@
+"""Checkpoint -> ONNX graph, with proof that it answers as the original does.
+
+The text graph is packed: it takes a batch as one sequence, without padding (see `PackedText`).
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import torch
+from torch import Tensor, nn
+
+from marsmith.errors import ExportError
+
+GRAPH, WEIGHTS = "model.onnx", "model.weights"
+# fp32 arithmetic in another order; a wrong mask, position or activation is off by 1e-2 and more.
+TOLERANCE = 1e-4
+TEXT_MODEL_TYPES = ("bert", "roberta", "xlm-roberta")
+# Tensors below this many bytes stay in the graph, where shape inference can see them.
+EXTERNAL_BYTES = 1024
+
+
+class PackedText(nn.Module):
+    """A sequence classifier that reads texts laid end to end.
+
+    `input_ids`, `position_ids`, `segment_ids`: int64[T]; `starts`: int64[B], where each text begins. A token attends
+    only to its own segment, so `logits` float32[B, labels] are those of each text alone.
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.encoder = model.base_model
+        self.pooler = getattr(model.base_model, "pooler", None)
+        self.classifier = model.classifier
+
+    def forward(self, input_ids: Tensor, position_ids: Tensor, segment_ids: Tensor, starts: Tensor) -> Tensor:
+        """Logits of the texts that begin at `starts`."""
+        mask = segment_ids[None, None, :, None] == segment_ids[None, None, None, :]
+        hidden = self.encoder(
+            input_ids=input_ids[None],
+            attention_mask=mask,
+            position_ids=position_ids[None],
+            token_type_ids=torch.zeros_like(input_ids)[None],
+        ).last_hidden_state[0]
+        first = hidden[starts][:, None]
+        logits: Tensor = self.classifier(first if self.pooler is None else self.pooler(first))
+        return logits
+
+
+class Images(nn.Module):
+    """An image classifier as a function of `pixel_values` float32[B, 3, H, W] alone."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixel_values: Tensor) -> Tensor:
+        """Logits float32[B, labels]."""
+        logits: Tensor = self.model(pixel_values=pixel_values).logits
+        return logits
+
+
+def export_text(model: Any, out: Path) -> None:
+    """Write `model.onnx` and `model.weights` of a packed text classifier into the directory `out`."""
+    if model.config.model_type not in TEXT_MODEL_TYPES:
+        raise ExportError(
+            f"A {model.config.model_type} model cannot be packed yet: use one of {', '.join(TEXT_MODEL_TYPES)}."
+        )
+    ids = torch.tensor([5, 6, 7, 8, 9])
+    example = {
+        "input_ids": ids,
+        "position_ids": torch.tensor([2, 3, 4, 2, 3]),
+        "segment_ids": torch.tensor([0, 0, 0, 1, 1]),
+        "starts": torch.tensor([0, 3]),
+    }
+    tokens, batch = torch.export.Dim("tokens", min=1), torch.export.Dim("batch", min=1)
+    shapes = {"input_ids": {0: tokens}, "position_ids": {0: tokens}, "segment_ids": {0: tokens}, "starts": {0: batch}}
+    _export(PackedText(model), example, shapes, out)
+
+
+def export_images(model: Any, size: tuple[int, int], out: Path) -> None:
+    """Write `model.onnx` and `model.weights` of an image classifier for images of `size` (height, width)."""
+    example = {"pixel_values": torch.zeros(2, 3, *size)}
+    _export(Images(model), example, {"pixel_values": {0: torch.export.Dim("batch", min=1)}}, out)
+
+
+def _export(module: nn.Module, example: dict[str, Tensor], shapes: dict[str, Any], out: Path) -> None:
+    try:
+        with _quiet(), torch.inference_mode():
+            program = torch.onnx.export(
+                module.eval(),
+                (),
+                kwargs=example,
+                output_names=["logits"],
+                dynamic_shapes=shapes,
+                dynamo=True,
+                verbose=False,
+            )
+        if program is None:
+            raise ExportError("torch.onnx.export returned nothing: use another torch version.")
+        graph = program.model_proto
+    except ExportError:
+        raise
+    except Exception as error:  # torch.export raises nearly every type
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise ExportError(f"The network cannot be exported to ONNX: {reason[0]}") from error
+    _forget_origin(graph)
+    onnx.save_model(
+        graph,
+        out / GRAPH,
+        save_as_external_data=True,
+        all_tensors_to_one_file=True,
+        location=WEIGHTS,
+        size_threshold=EXTERNAL_BYTES,
+    )
+
+
+def _forget_origin(graph: onnx.ModelProto) -> None:
+    """Drop stack traces and other notes: they hold this machine's paths and would differ between machines."""
+    del graph.metadata_props[:]
+    for function in graph.functions:
+        del function.metadata_props[:]
+    for item in _everything(graph.graph):
+        del item.metadata_props[:]
+        item.doc_string = ""
+
+
+def _everything(graph: onnx.GraphProto) -> Iterator[Any]:
+    yield graph
+    yield from graph.node
+    yield from graph.initializer
+    yield from graph.input
+    yield from graph.output
+    yield from graph.value_info
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _everything(attribute.g)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Hold back what torch says about its own insides."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)
+
+
+def check_parity(graph: Path, cases: Iterable[tuple[Mapping[str, np.ndarray], np.ndarray]]) -> float:
+    """The largest difference between the graph's logits and the expected ones, over `cases` of (feeds, logits).
+
+    Raises ExportError past TOLERANCE.
+    """
+    session = ort.InferenceSession(str(graph), providers=["CPUExecutionProvider"])
+    worst = 0.0
+    for feeds, expected in cases:
+        (logits,) = session.run(["logits"], dict(feeds))
+        difference = float(np.abs(logits - expected).max()) if logits.shape == expected.shape else float("inf")
+        worst = max(worst, difference)
+    if not worst <= TOLERANCE:
+        raise ExportError(
+            f"The exported graph's logits differ from the checkpoint's by {worst:.2g} (allowed {TOLERANCE:.0e}): "
+            "this checkpoint cannot be served as ONNX with these versions of torch and transformers."
+        )
+    return worst
