@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SCHEMA = 1
+FORMAT = 1
 ENVIRONMENT_PREFIX = "MARSMITH_"
 
 
@@ -79,9 +79,9 @@ class Settings:
         """
         try:
             raw = json.loads(file.read_text(encoding="utf-8"))
-            if raw["schema"] != SCHEMA:
+            if raw["format"] != FORMAT:
                 raise SettingsError(
-                    f"{file.name} has schema {raw['schema']}, these handlers read schema {SCHEMA}: build the archive again"
+                    f"{file.name} has format {raw['format']}, these handlers read {FORMAT}: build the archive again"
                 )
             options = _override(Options(**raw["options"]), overrides or {}, environ)
             return cls(

@@ -14,7 +14,7 @@ from marsmith.errors import RecipeError
 
 RECIPE_FILE = "recipe.toml"
 # What TorchServe can route: it refuses a name with "..", and puts name and version into URLs.
-NAME_PATTERN = r"^[A-Za-z0-9](?!.*\.\.)[A-Za-z0-9_.-]*$"
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$"
 
 RoutableName = Annotated[str, Field(pattern=NAME_PATTERN, max_length=64)]
 

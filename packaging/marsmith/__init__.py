@@ -1,0 +1,1 @@
+"""Marsmith: everything that runs before and around a TorchServe archive."""

@@ -1,0 +1,5 @@
+"""`python -m marsmith`."""
+
+from marsmith.cli import main
+
+main()

@@ -1,0 +1,94 @@
+"""Ask a running TorchServe for predictions over REST."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from marsmith.errors import ClientError
+
+TIMEOUT_S = 120
+# Enough requests in flight to fill a batch (recipe: batch_size 16) without flooding the queue.
+CONCURRENCY = 16
+# The status of what never left: there is no HTTP answer to it.
+NOT_SENT = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """One answer: the HTTP status, and the JSON value in the body (an object with `error` past 399)."""
+
+    status: int
+    body: Any
+
+    @property
+    def ok(self) -> bool:
+        """Whether the model answered."""
+        return self.status == requests.codes.ok
+
+    @property
+    def message(self) -> str:
+        """What went wrong, in the server's words; empty when nothing did."""
+        if self.ok:
+            return ""
+        error = self.body.get("error", self.body) if isinstance(self.body, dict) else self.body
+        return str(error.get("message", error)) if isinstance(error, dict) else str(error)
+
+
+class Client:
+    """A client of one server. Safe to use from several threads."""
+
+    def __init__(self, url: str, headers: dict[str, str] | None = None) -> None:
+        self._url = url.rstrip("/")
+        self._headers = headers or {}
+        self._local = threading.local()
+
+    def predict(self, model: str, data: str | bytes) -> Prediction:
+        """Predict from one text (str) or image file (bytes). Raises ClientError when no HTTP answer comes."""
+        if isinstance(data, str):
+            body, content_type = json.dumps({"text": data}).encode(), "application/json"
+        else:
+            body, content_type = data, "application/octet-stream"
+        try:
+            response = self._session().post(
+                f"{self._url}/predictions/{model}",
+                data=body,
+                headers={"Content-Type": content_type, **self._headers},
+                timeout=TIMEOUT_S,
+            )
+        except requests.RequestException as error:
+            raise ClientError(
+                f"No answer from {self._url} ({type(error).__name__}): start a server with marsmith serve, or name yours with --url."
+            ) from None
+        try:
+            return Prediction(response.status_code, response.json())
+        except ValueError:
+            return Prediction(response.status_code, {"message": response.reason})
+
+    def predict_many(self, model: str, inputs: Iterable[str | Path]) -> Iterator[Prediction]:
+        """The answers in order, asked for CONCURRENCY at a time; a Path is an image file, read when its turn comes.
+
+        A file that cannot be read gives a Prediction with status 0. Raises ClientError like `predict`.
+        """
+        with ThreadPoolExecutor(CONCURRENCY) as pool:
+            yield from pool.map(lambda one: self._predict_one(model, one), inputs)
+
+    def _predict_one(self, model: str, one: str | Path) -> Prediction:
+        try:
+            data = one.read_bytes() if isinstance(one, Path) else one
+        except OSError as error:
+            return Prediction(NOT_SENT, {"message": f"The file cannot be read: {error.strerror}."})
+        return self.predict(model, data)
+
+    def _session(self) -> requests.Session:
+        if not hasattr(self._local, "session"):
+            self._local.session = requests.Session()
+        session: requests.Session = self._local.session
+        return session

@@ -1,0 +1,68 @@
+"""`marsmith inspect`: what an archive says of itself; archives made by others say less."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from marsmith import archive
+from marsmith.errors import ArchiveError
+
+SERVING = "model/serving.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """An archive at a glance. `size` is in bytes; `config` is model-config.yaml."""
+
+    name: str
+    version: str
+    handler: str
+    task: str
+    precision: str
+    labels: list[str]
+    requirements: list[str]
+    config: dict[str, Any]
+    members: int
+    size: int
+    sha256: str
+
+
+def inspect(path: Path) -> Card:
+    """Read an archive's card. Raises ArchiveError."""
+    with archive.opened(path) as zip_file:
+        names = set(zip_file.namelist())
+
+        def text(member: str | None) -> str:
+            return zip_file.read(member).decode("utf-8") if member in names else ""
+
+        manifest = json.loads(text(archive.MANIFEST) or "{}")
+        model = manifest.get("model") if isinstance(manifest, dict) else None
+        if not isinstance(model, dict) or "handler" not in model:
+            raise ArchiveError(f"{path} has no {archive.MANIFEST} that names a handler: TorchServe cannot serve it.")
+        serving = json.loads(text(SERVING) or "{}")
+        config = yaml.safe_load(text(model.get("configFile")))
+        return Card(
+            name=str(model.get("modelName", path.stem)),
+            version=str(model.get("modelVersion", "")),
+            handler=str(model["handler"]),
+            task=str(manifest.get("marsmith", {}).get("task", "unknown (not built by Marsmith)")),
+            precision=str(serving.get("precision", "unknown")),
+            labels=[str(label) for label in serving.get("labels", [])],
+            requirements=text(model.get("requirementsFile")).split(),
+            config=config if isinstance(config, dict) else {},
+            members=len(names),
+            size=path.stat().st_size,
+            sha256=file_sha256(path),
+        )
+
+
+def file_sha256(path: Path) -> str:
+    """The sha256 of a file in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,101 @@
+"""`marsmith predict`: many inputs, one line each, nothing lost when one of them fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from marsmith.client import Client, Prediction
+from marsmith.errors import ClientError
+from marsmith.show import answer
+
+
+def predict_to(
+    model: str,
+    images: Sequence[Path],
+    texts: Path | None,
+    output: Path | None,
+    url: str,
+    headers: dict[str, str],
+    *,
+    as_json: bool,
+    out: Console,
+    err: Console,
+) -> int:
+    """Ask about image files or the lines of `texts`; JSON lines go to `output` or, `as_json`, to `out`; else a table.
+
+    A line names its input by file or line number, never by the text. Returns how many inputs failed. Raises
+    ClientError, and then leaves no `output` behind.
+    """
+    names, inputs = _inputs(images, texts)
+    table = Table("input", "answer", "score", "note")
+    failed = 0
+    with _sink(output) as sink, _bar(err) as bar:
+        task = bar.add_task(f"asking {model}", total=len(inputs))
+        for name, prediction in zip(names, Client(url, headers).predict_many(model, inputs), strict=True):
+            failed += not prediction.ok
+            line = _line(name, prediction)
+            if sink:
+                sink.write(line)
+            elif as_json:
+                out.file.write(line)
+            else:
+                table.add_row(escape(str(name)), *map(escape, answer(prediction)))
+            bar.advance(task)
+    if output:
+        err.print(f"{len(inputs) - failed} answered, {failed} failed: {output}", soft_wrap=True)
+    elif not as_json:
+        out.print(table)
+    return failed
+
+
+def _inputs(images: Sequence[Path], texts: Path | None) -> tuple[list[str | int], list[str | Path]]:
+    if bool(images) == bool(texts):
+        raise ClientError("Name either image files, or a text file with --file.")
+    if texts is None:
+        return [str(image) for image in images], list(images)
+    try:
+        lines = texts.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClientError(f"{texts} cannot be read as UTF-8 text: {getattr(error, 'strerror', None) or 'it is not'}.") from None
+    return list(range(1, len(lines) + 1)), list(lines)
+
+
+def _line(name: str | int, prediction: Prediction) -> str:
+    result = {"result": prediction.body} if prediction.ok else {"error": prediction.message}
+    key = "line" if isinstance(name, int) else "file"
+    return json.dumps({key: name, "status": prediction.status, **result}, ensure_ascii=False) + "\n"
+
+
+@contextmanager
+def _sink(output: Path | None) -> Iterator[IO[str] | None]:
+    """A text stream that becomes `output` when all went well."""
+    if output is None:
+        yield None
+        return
+    try:
+        handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
+    except OSError as error:
+        raise ClientError(f"{output} cannot be written: {error.strerror}.") from None
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            yield stream
+        Path(name).replace(output)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _bar(err: Console) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=err, transient=True)

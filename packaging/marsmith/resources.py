@@ -1,0 +1,19 @@
+"""Where the files are that Marsmith carries: in a wheel inside the package, in a checkout where they lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+_DATA = _PACKAGE / "_data"
+_ROOT = _DATA if _DATA.is_dir() else _PACKAGE.parents[1]
+
+
+def handlers_tree() -> Path:
+    """The directory of the `handlers` package."""
+    return _ROOT / "handlers"
+
+
+def config_properties() -> Path:
+    """The TorchServe configuration that Marsmith serves with."""
+    return _ROOT / "config.properties"

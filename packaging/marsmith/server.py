@@ -1,0 +1,246 @@
+"""Start, watch and stop a real, unmodified TorchServe."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import psutil
+import requests
+
+from marsmith import archive
+from marsmith.errors import ServerError
+from marsmith.java import java_home
+from marsmith.manifest import CONFIG_FILE
+from marsmith.resources import config_properties
+
+HOST = "127.0.0.1"
+READY_TIMEOUT_S = 180
+STOP_TIMEOUT_S = 30
+POLL_S = 0.25
+REQUEST_TIMEOUT_S = 10
+LOG_CONFIG = Path(__file__).with_name("log4j2.xml")
+# What a worker writes when it cannot load: ours says why, TorchServe's says only that.
+LOAD_FAILURE = re.compile(r"RuntimeError: (Model failed to load: .*)")
+WORKER_DEATH = "Backend worker process died."
+EXCEPTION_LINE = re.compile(r"^\S+ \S+ (?:\w+\.)*(\w+(?:Error|Exception|Exit|Interrupt)\b.*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The five TCP ports of a server, from `first` on."""
+
+    first: int = 8080
+
+    @property
+    def url(self) -> str:
+        """Where predictions are asked for."""
+        return f"http://{HOST}:{self.first}"
+
+    @property
+    def management_url(self) -> str:
+        """Where models are described."""
+        return f"http://{HOST}:{self.first + 1}"
+
+    def properties(self) -> dict[str, str]:
+        """The lines of config.properties that name them."""
+        return {
+            "inference_address": self.url,
+            "management_address": self.management_url,
+            "metrics_address": f"http://{HOST}:{self.first + 2}",
+            "grpc_inference_port": str(self.first + 3),
+            "grpc_management_port": str(self.first + 4),
+        }
+
+    def check_free(self) -> None:
+        """Raise ServerError for the first port that something listens on."""
+        for port in range(self.first, self.first + 5):
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    probe.bind((HOST, port))
+                except (OSError, OverflowError) as error:
+                    raise ServerError(
+                        f"Port {port} cannot be used ({error}): stop what listens there, or choose others with --port."
+                    ) from None
+
+
+class Server:
+    """A TorchServe that serves `archives` until it is stopped; as a context manager it always is.
+
+    Its configuration, temporary files, logs and keys live in a private directory that disappears with it.
+    """
+
+    def __init__(self, archives: list[Path], ports: Ports | None = None, *, token: bool = False) -> None:
+        self.ports = ports or Ports()
+        self.archives = {_model_name(path): path.resolve() for path in archives}
+        if len(self.archives) != len(archives):
+            raise ServerError("Two of the archives hold a model of one name: serve one of them, or rename a recipe.")
+        self._token = token
+        self._scratch = tempfile.TemporaryDirectory(prefix="marsmith-server-")
+        self._home = Path(self._scratch.name)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start TorchServe. Raises ServerError when it cannot be."""
+        self.ports.check_free()
+        for directory in ("store", "tmp", "logs"):
+            (self._home / directory).mkdir()
+        for name, path in self.archives.items():
+            (self._home / "store" / f"{name}.mar").symlink_to(path)
+        config = self._home / "config.properties"
+        config.write_text(effective_config(self.ports, token=self._token), encoding="utf-8")
+        command = [sys.executable, "-m", "ts.model_server", "--start", "--foreground", "--ncs"]
+        command += ["--model-store", str(self._home / "store"), "--ts-config", str(config)]
+        command += ["--log-config", str(LOG_CONFIG)]
+        command += ["--models", *(f"{name}={name}.mar" for name in self.archives)]
+        self._process = subprocess.Popen(  # noqa: S603 - our own command line
+            command, cwd=self._home, env=self._environment(), start_new_session=True, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def _environment(self) -> dict[str, str]:
+        environ = dict(os.environ)
+        if home := java_home():
+            environ["JAVA_HOME"] = str(home)
+        tmp, logs = str(self._home / "tmp"), str(self._home / "logs")
+        workers = sum(_workers(path) for path in self.archives.values())
+        # TMPDIR too: torchserve keeps its pid file there, and would refuse to start beside another server.
+        return environ | {
+            "TEMP": tmp, "TMPDIR": tmp, "LOG_LOCATION": logs, "METRICS_LOCATION": logs, "MARSMITH_WORKERS": str(workers),
+        }  # fmt: skip
+
+    def headers(self, key: str = "inference") -> dict[str, str]:
+        """What a client must send: the token of `key` (inference or management), when tokens are on."""
+        if not self._token:
+            return {}
+        keys = json.loads((self._home / "key_file.json").read_text(encoding="utf-8"))
+        return {"Authorization": f"Bearer {keys[key]['key']}"}
+
+    def wait_ready(self, timeout_s: float = READY_TIMEOUT_S, progress: Callable[[str], None] = lambda step: None) -> None:
+        """Return when every worker of every model is READY.
+
+        Raises ServerError with the worker's own words when one fails, when the server ends, or after `timeout_s`.
+        """
+        deadline = time.monotonic() + timeout_s
+        waiting = set(self.archives)
+        while waiting:
+            if self._process is None or self._process.poll() is not None:
+                raise ServerError(f"TorchServe ended before it was ready. {self._log_tail('ts_log.log')}".strip())
+            if failure := self._worker_failure():
+                raise ServerError(f"A worker could not load its model: {failure}")
+            if time.monotonic() > deadline:
+                raise ServerError(
+                    f"{', '.join(sorted(waiting))} not READY within {timeout_s:.0f} s. {self._log_tail('model_log.log')}".strip()
+                )
+            waiting = {name for name in waiting if not self._is_ready(name)}
+            progress(f"waiting for {', '.join(sorted(waiting))}" if waiting else "ready")
+            time.sleep(POLL_S if waiting else 0)
+
+    def _is_ready(self, name: str) -> bool:
+        url = f"{self.ports.management_url}/models/{name}"
+        try:
+            response = requests.get(url, headers=self.headers("management"), timeout=REQUEST_TIMEOUT_S)
+        except (requests.RequestException, OSError):
+            return False
+        if response.status_code == requests.codes.not_found:
+            raise ServerError(f"TorchServe refused the archive {self.archives[name]}. {self._log_tail('ts_log.log')}".strip())
+        if not response.ok:
+            return False
+        (model,) = response.json()
+        ready = [worker for worker in model["workers"] if worker["status"] == "READY"]
+        return len(ready) >= max(1, model["minWorkers"])
+
+    def _worker_failure(self) -> str | None:
+        """Why a worker could not load, in its own words; None while none has failed."""
+        log = self._log("model_log.log")
+        if match := LOAD_FAILURE.search(log):
+            return match.group(1)
+        if WORKER_DEATH not in log:
+            return None
+        errors = [match.group(1) for line in log.splitlines() if (match := EXCEPTION_LINE.match(line))]
+        return errors[-1] if errors else WORKER_DEATH
+
+    def _log(self, name: str) -> str:
+        with contextlib.suppress(OSError):
+            return (self._home / "logs" / name).read_text(encoding="utf-8", errors="replace")
+        return ""
+
+    def _log_tail(self, name: str) -> str:
+        lines = [line for line in self._log(name).splitlines() if line.strip()]
+        return f"Its last words: {lines[-1]}" if lines else ""
+
+    def wait(self) -> int:
+        """Block until the server ends by itself; its exit code."""
+        return self._process.wait() if self._process else 0
+
+    def stop(self) -> None:
+        """End the server and everything it started, and remove its directory. Safe to call twice."""
+        if self._process is not None:
+            family = _family(self._process.pid)
+            # Java closes its workers on SIGTERM; the Python launcher only waits for Java.
+            for process in family:
+                if process.name() == "java":
+                    process.terminate()
+            _, alive = psutil.wait_procs(family, timeout=STOP_TIMEOUT_S)
+            for process in alive:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+        self._scratch.cleanup()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def effective_config(ports: Ports, *, token: bool) -> str:
+    """config.properties with these ports and this choice of tokens."""
+    changes = ports.properties() | {"disable_token_authorization": str(not token).lower()}
+    lines = []
+    for line in config_properties().read_text(encoding="utf-8").splitlines():
+        key = line.partition("=")[0]
+        lines.append(f"{key}={changes.pop(key)}" if key in changes else line)
+    lines += [f"{key}={value}" for key, value in changes.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    try:
+        launcher = psutil.Process(pid)
+        return [launcher, *launcher.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _model_name(path: Path) -> str:
+    model = archive.read_json(path, archive.MANIFEST).get("model")
+    return str(model["modelName"]) if isinstance(model, Mapping) and "modelName" in model else path.stem
+
+
+def _workers(path: Path) -> int:
+    import yaml
+
+    with archive.opened(path) as zip_file:
+        config: Any = yaml.safe_load(zip_file.read(CONFIG_FILE)) if CONFIG_FILE in zip_file.namelist() else None
+    return int(config.get("minWorkers", 1)) if isinstance(config, dict) else 1

@@ -1,0 +1,62 @@
+"""serving.json: the one thing that both halves agree on. The worker's reader is handlers/settings.py."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+FORMAT = 1
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Options(_Section):
+    """What an operator may change without a rebuild; what the recipe leaves out, the handlers' defaults decide."""
+
+    top_k: int
+
+
+class TextSettings(_Section):
+    """How text becomes token ids; `max_tokens` counts the special tokens."""
+
+    normalise: Literal["none", "tweet"]
+    max_tokens: int
+    first_position: int
+
+
+class ImageSettings(_Section):
+    """How an image becomes pixel values; sizes are pixels as (height, width), `resample` is Pillow's number."""
+
+    size: tuple[int, int]
+    resample: int
+    rescale_factor: float
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    shortest_edge: int | None = None
+    crop: tuple[int, int] | None = None
+
+
+class Serving(_Section):
+    """The whole file."""
+
+    format: Literal[1] = FORMAT
+    name: str
+    version: str
+    precision: str
+    labels: list[str]
+    options: Options
+    text: TextSettings | None = None
+    image: ImageSettings | None = None
+
+    def to_json(self) -> bytes:
+        """The file's bytes, the same for the same settings."""
+        return dump_json(self.model_dump(mode="json"))
+
+
+def dump_json(value: object) -> bytes:
+    """Readable JSON with one spelling: keys as given, UTF-8, a newline at the end."""
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
