@@ -82,10 +82,7 @@ class BatchHandler(Generic[InstanceT, ResultT]):
         """One body for each request of the batch; statuses and content types go through the context."""
         jobs = [self._decode(Request.of(fields, context, index)) for index, fields in enumerate(data)]
         pending = [
-            (job, place)
-            for job in jobs
-            for place, slot in enumerate(job.slots)
-            if not isinstance(slot, RequestError)
+            (job, place) for job in jobs for place, slot in enumerate(job.slots) if not isinstance(slot, RequestError)
         ]
         for (job, place), result in zip(pending, self._predict([j.slots[p] for j, p in pending]), strict=True):
             job.slots[place] = result

@@ -16,9 +16,11 @@ from handlers.settings import ImageSettings
 Uint8Array = npt.NDArray[np.uint8]
 Float32Array = npt.NDArray[np.float32]
 
-# Raster formats alone: Pillow would run Ghostscript on EPS.
-FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
+# Raster formats alone: Pillow would run Ghostscript on EPS. Its JPEG opener reads MPO too.
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
 WHITE = (255, 255, 255)
+# A sliver enlarged until its short side fits would take gigabytes.
+MAX_RESIZED_PIXELS = 64_000_000
 
 # Pillow's own limit warns on standard error; ours answers 413.
 warnings.simplefilter("ignore", Image.DecompressionBombWarning)
@@ -35,7 +37,7 @@ def open_rgb(data: bytes, max_pixels: int) -> Image.Image:
             if image.width * image.height > max_pixels:
                 raise TooLarge(f"An image may have at most {max_pixels} pixels.")
             image.load()
-            return _rgb(ImageOps.exif_transpose(image))
+            return _rgb(_upright(image))
     except RequestError:
         raise
     except (Image.DecompressionBombError, MemoryError):
@@ -44,6 +46,15 @@ def open_rgb(data: bytes, max_pixels: int) -> Image.Image:
         raise MalformedRequest(
             "The data is not a whole image file in a format this model reads (JPEG, PNG, WebP, GIF, BMP, TIFF, AVIF)."
         ) from None
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    """Turned as the EXIF orientation says. Broken EXIF turns nothing: the picture itself is whole."""
+    try:
+        image.getexif()
+    except Exception:  # Pillow's EXIF reader raises SyntaxError, struct.error and more
+        return image
+    return ImageOps.exif_transpose(image)
 
 
 def _rgb(image: Image.Image) -> Image.Image:
@@ -61,11 +72,16 @@ def _rgb(image: Image.Image) -> Image.Image:
 
 
 def resize(image: Image.Image, settings: ImageSettings) -> Uint8Array:
-    """RGB pixels uint8[height, width, 3] of the size the network takes, as the checkpoint's image processor makes them."""
+    """RGB pixels uint8[H, W, 3] of the size the network takes, as the checkpoint's image processor makes them.
+
+    Raises TooLarge for a sliver that would pass MAX_RESIZED_PIXELS on the way.
+    """
     resample = Image.Resampling(settings.resample)
     height, width = settings.size
     if settings.shortest_edge is not None:
         height, width = _shortest_edge(image.height, image.width, settings.shortest_edge)
+    if height * width > MAX_RESIZED_PIXELS:
+        raise TooLarge("The image is too long for its width: crop it.")
     pixels = image.resize((width, height), resample)
     if settings.crop is not None:
         pixels = _center_crop(pixels, *settings.crop)

@@ -11,7 +11,6 @@ parsed JSON or str when the Content-Type was exactly `application/json` or began
 | a JSON list                                             | one for each element                         |
 | a JSON object with `instances` (KServe v1)              | one for each element, answer in `predictions`|
 | a form (multipart or urlencoded)                        | one for each field                           |
-| urlencoded text without a field name (`curl -d 'text'`) | one                                          |
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from typing import Any
 from handlers.errors import MalformedRequest, UnprocessableInstance
 
 KEYS = ("text", "data", "inputs", "b64")
-FORM = "application/x-www-form-urlencoded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +71,8 @@ def items(request: Request) -> Items:
     if "body" in fields:
         return _from_body(fields["body"], media_type, charset)
     if not fields:
-        raise UnprocessableInstance("The request has no body.")
-    if media_type == FORM and len(fields) == 1:
-        (name, value), *_ = fields.items()
-        if len(value) == 0:
-            return Items([Item(name)])
+        # TorchServe drops form data without a "=", which is what `curl -d 'some text'` sends.
+        raise UnprocessableInstance("The request has no data: send it as application/json or text/plain.")
     if len(fields) == 1:
         (value,) = fields.values()
         return _from_body(value, "", charset)

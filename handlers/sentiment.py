@@ -30,7 +30,7 @@ class SentimentHandler(BatchHandler[Tokens, tuple[Tokens, Any]]):
 
     def predict(self, instances: Sequence[Tokens]) -> list[tuple[Tokens, Any]]:
         """Each instance with its probabilities float32[labels]."""
-        results = []
+        results: list[tuple[Tokens, Any]] = []
         budget = self.settings.options.token_budget
         for part, batch in pack([tokens.ids for tokens in instances], budget, self.first_position):
             results += zip(instances[part], softmax(self.engine.run(batch.feeds())), strict=True)

@@ -97,7 +97,8 @@ class Settings:
 
 
 def _image_settings(raw: Mapping[str, Any]) -> ImageSettings:
-    return ImageSettings(**{key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()})
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()}
+    return ImageSettings(**values)
 
 
 def _override(options: Options, section: Mapping[str, Any], environ: Mapping[str, str]) -> Options:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def _mask(word: str) -> str:
     return "http" if word.startswith("http") else word
 
 
-NORMALISERS = {"none": str, "tweet": normalise_tweet}
+NORMALISERS: dict[str, Callable[[str], str]] = {"none": str, "tweet": normalise_tweet}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,7 @@ class PackedBatch:
         return {name: getattr(self, name) for name in ("input_ids", "position_ids", "segment_ids", "starts")}
 
 
-def pack(
-    texts: Sequence[Sequence[int]], token_budget: int, first_position: int
-) -> Iterator[tuple[slice, PackedBatch]]:
+def pack(texts: Sequence[Sequence[int]], token_budget: int, first_position: int) -> Iterator[tuple[slice, PackedBatch]]:
     """Split `texts` in order into packed batches of at most `token_budget` tokens (one longer text goes alone).
 
     The budget bounds the T x T attention mask. Yields each batch with the slice of `texts` that it holds.

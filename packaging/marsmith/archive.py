@@ -53,14 +53,19 @@ def write(path: Path, members: Mapping[PurePosixPath, Source]) -> dict[str, Memb
             for name in sorted(members, key=str):
                 add(zip_file, name, members[name], written)
             digests = {name: {"size": m.size, "sha256": m.sha256} for name, m in sorted(written.items())}
-            add(zip_file, PurePosixPath(DIGESTS), dump_json({"algorithm": "sha256", "members": digests}), written)
+            add(
+                zip_file,
+                PurePosixPath(DIGESTS),
+                dump_json({"algorithm": "sha256", "members": digests}),
+                written,
+            )
     except OSError as error:
         raise ArchiveError(f"The archive {path} cannot be written: {error.strerror or error}.") from None
     return written
 
 
 def add(zip_file: zipfile.ZipFile, name: PurePosixPath, source: Source, written: dict[str, Member]) -> None:
-    """Copy one member in, hashing on the way. Raises ArchiveError for a name that is there already or leaves the root."""
+    """Copy one member in, hashing on the way. Raises ArchiveError for a name that is taken or leaves the root."""
     if name.is_absolute() or ".." in name.parts or name.name == "":
         raise ArchiveError(f"The member name {name} leaves the archive: give it a relative name without '..'.")
     if str(name) in written:
@@ -106,7 +111,7 @@ def _atomic(path: Path) -> Iterator[IO[bytes]]:
 def extract(path: Path, out: Path) -> None:
     """Unpack an archive into the directory `out`. Raises ArchiveError."""
     with opened(path) as zip_file:
-        zip_file.extractall(out)  # noqa: S202 - zipfile drops drive letters, roots and ".."
+        zip_file.extractall(out)  # zipfile drops roots and ".."
 
 
 def read_json(path: Path, member: str) -> dict[str, object]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -13,12 +12,12 @@ from marsmith import archive, manifest
 from marsmith.checkpoint import resolve
 from marsmith.errors import RecipeError
 from marsmith.export import GRAPH, WEIGHTS, check_parity
+from marsmith.progress import Progress, silent
 from marsmith.recipe import Recipe
 from marsmith.resources import handlers_tree
 from marsmith.serving import Options, Serving, dump_json
 
 MODEL = PurePosixPath("model")
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class Built:
     parity: float
 
 
-def build(recipe_path: Path, out: Path, progress: Progress = lambda step: None) -> Built:
+def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
     """Build the archive `out`/NAME.mar of a recipe. `progress` hears the name of each step.
 
     Raises MarsmithError; then nothing is written.

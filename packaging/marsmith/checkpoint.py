@@ -21,7 +21,10 @@ SAFETENSORS_LENGTH_BYTES = 8
 
 # For each task, the ending of the architecture's class name, and the file that holds the preprocessing.
 TASKS = {
-    "sentiment": ("ForSequenceClassification", ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model")),
+    "sentiment": (
+        "ForSequenceClassification",
+        ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model"),
+    ),
     "food": ("ForImageClassification", ("preprocessor_config.json",)),
 }
 
@@ -46,7 +49,8 @@ def resolve(recipe: Recipe) -> Checkpoint:
         source = f"{recipe.checkpoint}@{path.name}"
     else:
         raise CheckpointError(
-            f"There is no checkpoint directory {local}. Give a directory relative to the recipe, or a hub id (owner/name)."
+            f"There is no checkpoint directory {local}. "
+            "Give a directory relative to the recipe, or a hub id (owner/name)."
         )
     config = _read_json(path / "config.json")
     _check_architecture(config, recipe.task)
@@ -104,7 +108,8 @@ def _check_files(path: Path, recipe: Recipe) -> None:
         raise CheckpointError(f"{path} has no {WEIGHTS}: the checkpoint is not whole. Download or save it again.")
     elif not recipe.allow_pickle:
         raise CheckpointError(
-            f"{path} has its weights as a pickle only, which can run code. Save them with save_pretrained as safetensors, "
+            f"{path} has its weights as a pickle only, which can run code. "
+            "Save them with save_pretrained as safetensors, "
             "or set allow_pickle = true to read them with torch's restricted unpickler."
         )
 
@@ -133,7 +138,7 @@ def check_safetensors(file: Path) -> None:
 def _labels(config: dict[str, Any]) -> list[str]:
     """The labels in the order of the logits. Raises CheckpointError for missing, doubled or placeholder labels."""
     id2label = config.get("id2label") or {}
-    remedy = "Name them in the recipe: labels = [\"…\", …], in the order of the logits."
+    remedy = 'Name them in the recipe: labels = ["…", …], in the order of the logits.'
     try:
         labels = [str(id2label[key]) for key in sorted(id2label, key=int)]
         dense = sorted(int(key) for key in id2label) == list(range(len(labels)))

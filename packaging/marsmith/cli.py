@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from marsmith.digest import file_sha256
 from marsmith.errors import MarsmithError
 
 if TYPE_CHECKING:
@@ -63,19 +64,26 @@ def _status() -> Iterator[Any]:
 @app.command()
 def build(
     recipe: Annotated[Path, typer.Argument(help="A recipe.toml, or the directory that holds one.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The directory to write NAME.mar into.")] = Path("model-store"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="The directory to write NAME.mar into.")] = Path(
+        "model-store"
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Build an archive from a recipe."""
     from marsmith.build import build as build_archive
-    from marsmith.inspection import file_sha256
 
     with _status() as progress:
         built = build_archive(recipe, output, progress)
         sha256 = file_sha256(built.path)
     if as_json:
         _dump(
-            {"path": built.path, "size": built.size, "sha256": sha256, "members": built.members, "parity": built.parity}
+            {
+                "path": built.path,
+                "size": built.size,
+                "sha256": sha256,
+                "members": built.members,
+                "parity": built.parity,
+            }
         )
     else:
         _print_built(built, sha256)
@@ -178,52 +186,30 @@ def demo(
     once: Annotated[bool, typer.Option("--once", help="Stop after the answers.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Build both starter archives, serve them, ask them, and go on serving."""
-    from rich.table import Table
+    """Build both starter archives, serve them, ask them, and go on serving.
 
-    from marsmith.demo import ask, build_starters
-    from marsmith.errors import ServerError
-    from marsmith.inspection import file_sha256
+    The exit code is 0 only when every answer is the one that the recipes expect.
+    """
+    import dataclasses
+
+    from marsmith.demo import ask, build_starters, check, next_steps
     from marsmith.server import Ports, Server
-    from marsmith.show import answer
+    from marsmith.show import answers_table
 
     Ports(port).check_free()
     with _status() as progress:
         archives = [(built, file_sha256(built.path)) for built in build_starters(models, store, progress)]
-    if not as_json:
-        for built, sha256 in archives:
-            _print_built(built, sha256)
+    for built, sha256 in archives if not as_json else []:
+        _print_built(built, sha256)
     with Server([built.path for built, _ in archives], Ports(port)) as server:
         _start(server)
         answers = list(ask(models, server))
-        right = sum(one.right for one in answers)
         if as_json:
-            _dump(
-                {
-                    "archives": [{"path": b.path, "size": b.size, "sha256": sha256} for b, sha256 in archives],
-                    "answers": [
-                        {"model": a.model, "sample": a.sample, "expected": a.expected, "right": a.right, "answer": a.prediction.body}
-                        for a in answers
-                    ],
-                }
-            )
+            built_json = [{**dataclasses.asdict(built), "sha256": sha256} for built, sha256 in archives]
+            _dump({"archives": built_json, "answers": [{**dataclasses.asdict(a), "right": a.right} for a in answers]})
         else:
-            table = Table("model", "sample", "answer", "score", "note", "", title="Answers over REST", title_justify="left")
-            for one in answers:
-                table.add_row(one.model, _escape(one.sample), *map(_escape, answer(one.prediction)), "✓" if one.right else f"✗ {one.expected}")
-            out.print(table)
-        if right < len(answers) or not answers:
-            raise ServerError(f"{len(answers) - right} of {len(answers)} answers are not what the recipes expect.")
-        if once:
-            return
-        out.print(_next_steps(server.ports.url, models), soft_wrap=True, markup=False)
-        _serve(server)
-
-
-def _next_steps(url: str, models: Path) -> str:
-    return (
-        "\nTry next, in another terminal:\n"
-        f"  curl -H 'Content-Type: application/json' -d '{{\"text\": \"What a lovely day!\"}}' {url}/predictions/sentiment\n"
-        f"  curl -T {models}/food/samples/banana.jpg {url}/predictions/food\n"
-        f"  marsmith predict food {models}/food/samples/*.jpg --url {url}\n"
-    )
+            out.print(answers_table(answers))
+        check(answers)
+        if not once:
+            out.print(next_steps(models, server), soft_wrap=True, markup=False)
+            _serve(server)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ class Prediction:
     @property
     def ok(self) -> bool:
         """Whether the model answered."""
-        return self.status == requests.codes.ok
+        return self.status == HTTPStatus.OK
 
     @property
     def message(self) -> str:
@@ -65,7 +66,8 @@ class Client:
             )
         except requests.RequestException as error:
             raise ClientError(
-                f"No answer from {self._url} ({type(error).__name__}): start a server with marsmith serve, or name yours with --url."
+                f"No answer from {self._url} ({type(error).__name__}): "
+                "start a server with marsmith serve, or name yours with --url."
             ) from None
         try:
             return Prediction(response.status_code, response.json())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from marsmith.build import Built, build
 from marsmith.client import Client, Prediction
-from marsmith.errors import RecipeError
+from marsmith.errors import RecipeError, ServerError
+from marsmith.progress import Progress
 from marsmith.recipe import RECIPE_FILE, Recipe
 from marsmith.server import Server
 
@@ -34,11 +35,12 @@ class Answer:
         return bool(best["label"] == self.expected)
 
 
-def build_starters(models: Path, store: Path, progress: Callable[[str], None]) -> Iterator[Built]:
+def build_starters(models: Path, store: Path, progress: Progress) -> Iterator[Built]:
     """Build both starter archives into `store`. Raises MarsmithError."""
     if not all((models / name / RECIPE_FILE).is_file() for name in STARTERS):
         raise RecipeError(
-            f"{models} does not hold the starter checkpoints: run the demo from a clone of Marsmith, or name them with --models."
+            f"{models} does not hold the starter checkpoints: "
+            "run the demo from a clone of Marsmith, or name them with --models."
         )
     for name in STARTERS:
         yield build(models / name, store, lambda step, name=name: progress(f"{name}: {step}"))  # type: ignore[misc]
@@ -50,10 +52,31 @@ def ask(models: Path, server: Server) -> Iterator[Answer]:
     for name in STARTERS:
         recipe = Recipe.load(models / name)
         inputs = [
-            sample.text if sample.text is not None else recipe.directory / str(sample.image) for sample in recipe.samples
+            sample.text if sample.text is not None else recipe.directory / str(sample.image)
+            for sample in recipe.samples
         ]
         for sample, one, prediction in zip(
             recipe.samples, inputs, client.predict_many(recipe.name, inputs), strict=True
         ):
             shown = one.name if isinstance(one, Path) else one
             yield Answer(recipe.name, shown, sample.expect, prediction)
+
+
+def check(answers: list[Answer]) -> None:
+    """Raise ServerError unless there are answers and each is right."""
+    wrong = [one for one in answers if not one.right]
+    if wrong or not answers:
+        raise ServerError(f"{len(wrong)} of {len(answers)} answers are not what the recipes expect.")
+
+
+def next_steps(models: Path, server: Server) -> str:
+    """What to try while the server runs."""
+    url = server.ports.url
+    photo = next(sample.image for sample in Recipe.load(models / "food").samples if sample.image)
+    return (
+        "\nTry next, in another terminal:\n"
+        "  curl -H 'Content-Type: application/json' -d '{\"text\": \"What a lovely day!\"}' "
+        f"{url}/predictions/sentiment\n"
+        f"  curl -T {models / 'food' / photo} {url}/predictions/food\n"
+        f"  marsmith predict food {models / 'food' / photo.parent}/* --url {url}\n"
+    )

@@ -1,12 +1,12 @@
 """Everything that a user can put right. The text of each error says what is wrong and what to do.
 
-    MarsmithError
-    ├── RecipeError       the recipe
-    ├── CheckpointError   the checkpoint it names
-    ├── ExportError       the network cannot be exported, or the export disagrees with the original
-    ├── ArchiveError      an archive cannot be written or read
-    ├── ServerError       TorchServe does not start, or a model does not become ready
-    └── ClientError       a server cannot be reached
+MarsmithError
+├── RecipeError       the recipe
+├── CheckpointError   the checkpoint it names
+├── ExportError       the network cannot be exported, or the export disagrees with the original
+├── ArchiveError      an archive cannot be written or read
+├── ServerError       TorchServe does not start, or a model does not become ready
+└── ClientError       a server cannot be reached
 """
 
 from __future__ import annotations

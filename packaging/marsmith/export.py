@@ -82,7 +82,12 @@ def export_text(model: Any, out: Path) -> None:
         "starts": torch.tensor([0, 3]),
     }
     tokens, batch = torch.export.Dim("tokens", min=1), torch.export.Dim("batch", min=1)
-    shapes = {"input_ids": {0: tokens}, "position_ids": {0: tokens}, "segment_ids": {0: tokens}, "starts": {0: batch}}
+    shapes = {
+        "input_ids": {0: tokens},
+        "position_ids": {0: tokens},
+        "segment_ids": {0: tokens},
+        "starts": {0: batch},
+    }
     _export(PackedText(model), example, shapes, out)
 
 

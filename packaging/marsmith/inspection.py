@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import yaml
 
 from marsmith import archive
+from marsmith.digest import file_sha256
 from marsmith.errors import ArchiveError
 
 SERVING = "model/serving.json"
@@ -60,9 +60,3 @@ def inspect(path: Path) -> Card:
             size=path.stat().st_size,
             sha256=file_sha256(path),
         )
-
-
-def file_sha256(path: Path) -> str:
-    """The sha256 of a file in hexadecimal."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

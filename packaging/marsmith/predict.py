@@ -67,7 +67,9 @@ def _inputs(images: Sequence[Path], texts: Path | None) -> tuple[list[str | int]
     try:
         lines = texts.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ClientError(f"{texts} cannot be read as UTF-8 text: {getattr(error, 'strerror', None) or 'it is not'}.") from None
+        raise ClientError(
+            f"{texts} cannot be read as UTF-8 text: {getattr(error, 'strerror', None) or 'it is not'}."
+        ) from None
     return list(range(1, len(lines) + 1)), list(lines)
 
 

@@ -28,7 +28,9 @@ class Serving(_Section):
 
     workers: int = Field(1, ge=1, description="worker processes; each maps the same weights")
     batch_size: int = Field(16, ge=1, description="requests in a batch, at most")
-    max_batch_delay_ms: int = Field(5, ge=1, description="how long a batch waits for company; TorchServe reads 0 as 100")
+    max_batch_delay_ms: int = Field(
+        5, ge=1, description="how long a batch waits for company; TorchServe reads 0 as 100"
+    )
     response_timeout_s: int = Field(60, ge=1, description="a batch that takes longer ends its worker")
     startup_timeout_s: int = Field(120, ge=1, description="a worker that loads longer is given up")
     job_queue_size: int = Field(200, ge=1, description="requests that may wait; the next one is answered 503")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -42,7 +42,7 @@ Case = tuple[Mapping[str, np.ndarray], np.ndarray]
 class TextReference:
     """A sequence classifier with its tokenizer. Raises CheckpointError when they do not load or do not fit."""
 
-    def __init__(self, checkpoint: Checkpoint, normalise: str) -> None:
+    def __init__(self, checkpoint: Checkpoint, normalise: Literal["none", "tweet"]) -> None:
         self.model = _load(AutoModelForSequenceClassification, checkpoint)
         self.tokenizer = _tokenizer(checkpoint.path)
         config = self.model.config
@@ -51,10 +51,11 @@ class TextReference:
         room = config.max_position_embeddings - first_position
         if len(self.tokenizer) > config.vocab_size:
             raise CheckpointError(
-                f"The tokenizer knows {len(self.tokenizer)} tokens, the model {config.vocab_size}: they do not belong together."
+                f"The tokenizer knows {len(self.tokenizer)} tokens, the model {config.vocab_size}: "
+                "they do not belong together. Save both from one training."
             )
         self.settings = TextSettings(
-            normalise=normalise,  # type: ignore[arg-type]
+            normalise=normalise,
             max_tokens=min(room, self.tokenizer.model_max_length),
             first_position=first_position,
         )
@@ -72,7 +73,10 @@ class TextReference:
 
     def cases(self) -> Iterator[Case]:
         """All probe texts in one packed batch, with the logits that the model gives each of them alone."""
-        texts = [self.tokenizer(text, truncation=True, max_length=self.settings.max_tokens)["input_ids"] for text in PROBE_TEXTS]
+        texts = [
+            self.tokenizer(text, truncation=True, max_length=self.settings.max_tokens)["input_ids"]
+            for text in PROBE_TEXTS
+        ]
         lengths = [len(ids) for ids in texts]
         feeds = {
             "input_ids": np.concatenate(texts).astype(np.int64),
@@ -107,7 +111,10 @@ class ImageReference:
         images = np.random.default_rng(PROBE_SEED).standard_normal(shape).astype(np.float32)
         for pixels in (images, images[:1]):
             with torch.inference_mode():
-                yield {"pixel_values": pixels}, self.model(pixel_values=torch.from_numpy(pixels)).logits.numpy()
+                yield (
+                    {"pixel_values": pixels},
+                    self.model(pixel_values=torch.from_numpy(pixels)).logits.numpy(),
+                )
 
 
 def image_settings(path: Path) -> ImageSettings:
@@ -161,7 +168,8 @@ def _load(kind: Any, checkpoint: Checkpoint) -> Any:
         )
     if model.config.num_labels != len(checkpoint.labels):
         raise CheckpointError(
-            f"The model has {model.config.num_labels} logits, but there are {len(checkpoint.labels)} labels: name them all."
+            f"The model has {model.config.num_labels} logits, but there are {len(checkpoint.labels)} labels: "
+            "name them all in the recipe."
         )
     return model.eval()
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +25,7 @@ from marsmith import archive
 from marsmith.errors import ServerError
 from marsmith.java import java_home
 from marsmith.manifest import CONFIG_FILE
+from marsmith.progress import Progress, silent
 from marsmith.resources import config_properties
 
 HOST = "127.0.0.1"
@@ -108,7 +109,11 @@ class Server:
         command += ["--log-config", str(LOG_CONFIG)]
         command += ["--models", *(f"{name}={name}.mar" for name in self.archives)]
         self._process = subprocess.Popen(  # noqa: S603 - our own command line
-            command, cwd=self._home, env=self._environment(), start_new_session=True, stdout=subprocess.DEVNULL,
+            command,
+            cwd=self._home,
+            env=self._environment(),
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
 
@@ -120,8 +125,12 @@ class Server:
         workers = sum(_workers(path) for path in self.archives.values())
         # TMPDIR too: torchserve keeps its pid file there, and would refuse to start beside another server.
         return environ | {
-            "TEMP": tmp, "TMPDIR": tmp, "LOG_LOCATION": logs, "METRICS_LOCATION": logs, "MARSMITH_WORKERS": str(workers),
-        }  # fmt: skip
+            "TEMP": tmp,
+            "TMPDIR": tmp,
+            "LOG_LOCATION": logs,
+            "METRICS_LOCATION": logs,
+            "MARSMITH_WORKERS": str(workers),
+        }
 
     def headers(self, key: str = "inference") -> dict[str, str]:
         """What a client must send: the token of `key` (inference or management), when tokens are on."""
@@ -130,7 +139,7 @@ class Server:
         keys = json.loads((self._home / "key_file.json").read_text(encoding="utf-8"))
         return {"Authorization": f"Bearer {keys[key]['key']}"}
 
-    def wait_ready(self, timeout_s: float = READY_TIMEOUT_S, progress: Callable[[str], None] = lambda step: None) -> None:
+    def wait_ready(self, timeout_s: float = READY_TIMEOUT_S, progress: Progress = silent) -> None:
         """Return when every worker of every model is READY.
 
         Raises ServerError with the worker's own words when one fails, when the server ends, or after `timeout_s`.
@@ -144,7 +153,8 @@ class Server:
                 raise ServerError(f"A worker could not load its model: {failure}")
             if time.monotonic() > deadline:
                 raise ServerError(
-                    f"{', '.join(sorted(waiting))} not READY within {timeout_s:.0f} s. {self._log_tail('model_log.log')}".strip()
+                    f"{', '.join(sorted(waiting))} not READY within {timeout_s:.0f} s. "
+                    f"{self._log_tail('model_log.log')}".strip()
                 )
             waiting = {name for name in waiting if not self._is_ready(name)}
             progress(f"waiting for {', '.join(sorted(waiting))}" if waiting else "ready")
@@ -157,12 +167,14 @@ class Server:
         except (requests.RequestException, OSError):
             return False
         if response.status_code == requests.codes.not_found:
-            raise ServerError(f"TorchServe refused the archive {self.archives[name]}. {self._log_tail('ts_log.log')}".strip())
+            raise ServerError(
+                f"TorchServe refused the archive {self.archives[name]}. {self._log_tail('ts_log.log')}".strip()
+            )
         if not response.ok:
             return False
         (model,) = response.json()
         ready = [worker for worker in model["workers"] if worker["status"] == "READY"]
-        return len(ready) >= max(1, model["minWorkers"])
+        return len(ready) >= max(1, int(model["minWorkers"]))
 
     def _worker_failure(self) -> str | None:
         """Why a worker could not load, in its own words; None while none has failed."""

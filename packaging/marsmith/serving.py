@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-FORMAT = 1
+FORMAT: Literal[1] = 1
 
 
 class _Section(BaseModel):

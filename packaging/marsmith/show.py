@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from marsmith.client import Prediction
+from marsmith.demo import Answer
 from marsmith.inspection import Card
 
 KIB = 1024
@@ -32,6 +35,15 @@ def _nutrition(entry: dict[str, Any] | None) -> str:
     return f"{entry['per_100g']['energy_kcal']:.0f} kcal per 100 g ({entry['source']} {entry['source_id']})"
 
 
+def answers_table(answers: Sequence[Answer]) -> Table:
+    """The demo's answers, each with whether it is right."""
+    table = Table("model", "sample", "answer", "score", "note", "", title="Answers over REST", title_justify="left")
+    for one in answers:
+        mark = "✓" if one.right else f"✗ {escape(one.expected)}"
+        table.add_row(one.model, escape(one.sample), *map(escape, answer(one.prediction)), mark)
+    return table
+
+
 def size(count: int) -> str:
     """A number of bytes for people."""
     value = float(count)
@@ -53,7 +65,10 @@ def card(details: Card) -> Table:
         ("precision", details.precision),
         ("labels", ", ".join(details.labels) or "unknown"),
         ("workers", details.config.get("minWorkers", "the server's default")),
-        ("batch", f"{details.config.get('batchSize', 1)} requests, {details.config.get('maxBatchDelay', 100)} ms"),
+        (
+            "batch",
+            f"{details.config.get('batchSize', 1)} requests, {details.config.get('maxBatchDelay', 100)} ms",
+        ),
         ("requirements", ", ".join(details.requirements) or "none"),
         ("size", f"{size(details.size)} in {details.members} members"),
         ("sha256", details.sha256),

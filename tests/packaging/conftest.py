@@ -1,0 +1,38 @@
+"""Archives of tiny random checkpoints, built once."""
+
+from pathlib import Path
+
+import pytest
+
+from marsmith.build import Built, build
+from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
+
+NUTRITION = (
+    "label,food,energy_kcal,protein_g,fat_g,carbohydrate_g,sugar_g,fibre_g,salt_g,serving_g,source,source_id,licence\n"
+    'apple,"Apple, raw",61,0.2,0.2,14.8,12.1,2.1,,200,USDA,1,public domain\n'
+)
+
+
+@pytest.fixture(scope="session")
+def sentiment_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("sentiment")
+    sentiment_checkpoint(directory)
+    return write_recipe(directory, name="sentiment", task="sentiment", checkpoint=".", normalise="tweet")
+
+
+@pytest.fixture(scope="session")
+def food_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("food")
+    food_checkpoint(directory, labels=("apple", "pear", "plum"))
+    (directory / "nutrition.csv").write_text(NUTRITION)
+    return write_recipe(directory, name="food", task="food", checkpoint=".", nutrition="nutrition.csv")
+
+
+@pytest.fixture(scope="session")
+def sentiment_archive(sentiment_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    return build(sentiment_recipe, tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture(scope="session")
+def food_archive(food_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    return build(food_recipe, tmp_path_factory.mktemp("store"))

@@ -1,0 +1,214 @@
+"""A real, unmodified TorchServe on loopback: what users see over REST."""
+
+import base64
+import concurrent.futures
+import io
+import json
+import shutil
+import socket
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import requests
+from PIL import Image
+from rich.console import Console
+
+from marsmith.build import Built
+from marsmith.client import Client
+from marsmith.errors import ServerError
+from marsmith.predict import predict_to
+from marsmith.server import Ports, Server, effective_config
+
+TIMEOUT_S = 60
+
+
+def free_ports() -> Ports:
+    """Five free ports in a row."""
+    for first in range(18080, 19000, 5):
+        try:
+            Ports(first).check_free()
+        except ServerError:
+            continue
+        return Ports(first)
+    raise AssertionError("no free ports")
+
+
+def png(colour: str = "red", size: tuple[int, int] = (50, 40)) -> bytes:
+    stream = io.BytesIO()
+    Image.new("RGB", size, colour).save(stream, "PNG")
+    return stream.getvalue()
+
+
+def test_the_effective_configuration_changes_ports_and_tokens_only() -> None:
+    ports = Ports(9100)
+    original = effective_config(Ports(), token=False).splitlines()
+    changed = effective_config(ports, token=True).splitlines()
+    differing = {line.partition("=")[0] for line in set(original) ^ set(changed)}
+    assert differing == {*ports.properties(), "disable_token_authorization"}
+    assert "inference_address=http://127.0.0.1:9100" in changed
+    assert "enable_model_api=false" in changed
+
+
+def test_two_archives_of_one_model_are_refused(sentiment_archive: Built, tmp_path: Path) -> None:
+    other = shutil.copy(sentiment_archive.path, tmp_path / "other.mar")
+    with pytest.raises(ServerError, match="a model of one name"):
+        Server([sentiment_archive.path, Path(other)])
+
+
+@pytest.fixture(scope="module")
+def server(sentiment_archive: Built, food_archive: Built) -> Iterator[Server]:
+    with Server([sentiment_archive.path, food_archive.path], free_ports()) as running:
+        running.start()
+        running.wait_ready()
+        yield running
+
+
+def post(server: Server, model: str, data: Any, content_type: str | None) -> requests.Response:
+    headers = {"Content-Type": content_type} if content_type else {}
+    return requests.post(f"{server.ports.url}/predictions/{model}", data=data, headers=headers, timeout=TIMEOUT_S)
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    ("data", "content_type"),
+    [
+        ('{"text": "a great day"}', "application/json"),
+        ('{"data": "a great day"}', "application/json; charset=utf-8"),
+        ('"a great day"', "application/json"),
+        ("a great day", "text/plain"),
+        ("a great day", None),
+        ({"data": "a great day"}, None),
+    ],
+)
+def test_a_text_may_come_in_any_form(server: Server, data: Any, content_type: str | None) -> None:
+    response = post(server, "sentiment", data, content_type)
+    assert response.status_code == 200
+    assert response.headers["Content-Type"] == "application/json; charset=utf-8"
+    body = response.json()
+    assert body["label"] == max(body["scores"], key=body["scores"].get)
+    assert sum(body["scores"].values()) == pytest.approx(1, abs=1e-5)
+    assert body == post(server, "sentiment", '{"text": "a great day"}', "application/json").json()
+
+
+@pytest.mark.server
+def test_an_image_may_come_in_any_form(server: Server) -> None:
+    raw = post(server, "food", png(), "image/png").json()
+    encoded = base64.b64encode(png()).decode()
+    assert [dish["label"] for dish in raw["dishes"]] != []
+    assert {dish["label"]: dish["nutrition"] is not None for dish in raw["dishes"]} == {
+        "apple": True,
+        "pear": False,
+        "plum": False,
+    }
+    for data, content_type in [
+        (png(), None),
+        (json.dumps({"data": encoded}), "application/json"),
+        (json.dumps({"b64": f"data:image/png;base64,{encoded}"}), "application/json"),
+    ]:
+        assert post(server, "food", data, content_type).json() == raw
+    files = {"photo": ("x.png", png(), "image/png")}
+    answer = requests.post(f"{server.ports.url}/predictions/food", files=files, timeout=TIMEOUT_S)
+    assert answer.json() == raw
+
+
+@pytest.mark.server
+def test_a_bad_request_gets_its_own_4xx_and_its_neighbours_get_200(server: Server) -> None:
+    """pytorch/serve#1230, #1316, #1225: asked for at once, so that TorchServe batches them."""
+    cases = [
+        ("sentiment", "good", "text/plain", 200),
+        ("sentiment", "", "text/plain", 422),
+        ("sentiment", "{", "application/json", 400),
+        ("sentiment", b"\xff\xfe\xfa", "text/plain", 400),
+        ("sentiment", "3", "application/json", 422),
+        ("sentiment", png(), "image/png", 415),
+        ("sentiment", json.dumps({"text": "many words " * 5000}), "application/json", 200),
+        ("food", png(), None, 200),
+        ("food", b"junk", None, 400),
+        ("food", png()[:60], "image/png", 400),
+        ("food", png("blue"), None, 200),
+        ("food", b"x" * 21_000_000, None, 413),
+        ("sentiment", "good", "text/plain", 200),
+    ]
+    with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
+        answers = list(pool.map(lambda case: post(server, *case[:3]), cases))
+    assert [answer.status_code for answer in answers] == [case[3] for case in cases]
+    assert answers[6].json()["truncated"] is True
+    for answer in answers:
+        if answer.status_code != 200:
+            error = answer.json()["error"]
+            assert error["code"] == answer.status_code
+            assert error["request_id"] == answer.headers["x-request-id"]
+
+
+@pytest.mark.server
+def test_predict_reports_each_input_in_its_place(server: Server, tmp_path: Path) -> None:
+    texts, output = tmp_path / "texts.txt", tmp_path / "out.jsonl"
+    texts.write_text("good\n\nbad\n", encoding="utf-8")
+    quiet = Console(file=io.StringIO())
+    failed = predict_to("sentiment", [], texts, output, server.ports.url, {}, as_json=False, out=quiet, err=quiet)
+    lines = [json.loads(line) for line in output.read_text().splitlines()]
+    assert failed == 1
+    assert [(line["line"], line["status"]) for line in lines] == [(1, 200), (2, 422), (3, 200)]
+    assert "label" in lines[0]["result"]
+    assert "good" not in output.read_text()
+
+
+@pytest.mark.server
+def test_an_unknown_model_is_a_failed_item_with_the_servers_words(server: Server) -> None:
+    answer = Client(server.ports.url).predict("nobody", "text")
+    assert answer.status == 404
+    assert "nobody" in answer.message
+
+
+@pytest.mark.server
+def test_metrics_are_prometheus_and_only_on_loopback(server: Server) -> None:
+    text = requests.get(f"http://127.0.0.1:{server.ports.first + 2}/metrics", timeout=TIMEOUT_S).text
+    assert "ts_inference_requests_total" in text
+    ports = set(range(server.ports.first, server.ports.first + 5))
+    listening = {
+        (connection.laddr[1], connection.laddr[0])
+        for connection in psutil.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN and connection.laddr[1] in ports
+    }
+    assert {port for port, _ in listening} == ports
+    assert all(address.endswith("127.0.0.1") for _, address in listening)
+
+
+@pytest.mark.server
+def test_models_can_be_neither_added_nor_removed(server: Server, sentiment_archive: Built) -> None:
+    url = f"{server.ports.management_url}/models"
+    added = requests.post(url, params={"url": f"file://{sentiment_archive.path}"}, timeout=TIMEOUT_S)
+    removed = requests.delete(f"{url}/sentiment", timeout=TIMEOUT_S)
+    assert (added.status_code, removed.status_code) == (405, 405)
+
+
+@pytest.mark.server
+def test_a_worker_that_cannot_load_says_why_and_no_server_stays(sentiment_archive: Built, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.mar"
+    with zipfile.ZipFile(sentiment_archive.path) as source, zipfile.ZipFile(broken, "w") as target:
+        for info in source.infolist():
+            if info.filename != "model/model.weights":
+                target.writestr(info, source.read(info))
+    ports = free_ports()
+    with Server([broken], ports) as running:
+        running.start()
+        with pytest.raises(ServerError, match=r"could not load its model: Model failed to load: .*model\.weights"):
+            running.wait_ready()
+    ports.check_free()
+
+
+@pytest.mark.server
+def test_with_tokens_only_clients_that_have_one_are_answered(food_archive: Built) -> None:
+    with Server([food_archive.path], free_ports(), token=True) as running:
+        running.start()
+        running.wait_ready()
+        assert Client(running.ports.url).predict("food", png()).status == 400
+        assert Client(running.ports.url, running.headers()).predict("food", png()).ok
+        home = Path(running._home)
+    assert not home.exists()
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", running.ports.first)) != 0

@@ -1,0 +1,83 @@
+"""The rules of the house that no linter knows."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MODULES = sorted(
+    file for folder in ("handlers", "packaging", "tests", "training") for file in (ROOT / folder).rglob("*.py")
+)
+LONGEST_MODULE = 300
+
+
+def imports(file: Path) -> set[str]:
+    """The top-level packages that a file imports, wherever in it."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add((node.module or "").partition(".")[0])
+    return names
+
+
+def test_packaging_is_no_package() -> None:
+    """A package of that name would shadow the one that torch and transformers import."""
+    assert not (ROOT / "packaging/__init__.py").exists()
+    import packaging.version
+
+    assert not Path(packaging.version.__file__).is_relative_to(ROOT / "packaging")
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "packaging").rglob("*.py")), ids=lambda file: file.name)
+def test_marsmith_never_imports_the_handlers(file: Path) -> None:
+    assert "handlers" not in imports(file)
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "handlers").rglob("*.py")), ids=lambda file: file.name)
+def test_handlers_import_only_what_a_worker_has(file: Path) -> None:
+    third_party = imports(file) - set(sys.stdlib_module_names) - {"handlers"}
+    assert third_party <= {"numpy", "onnxruntime", "PIL", "tokenizers"}
+
+
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_a_module_fits_on_a_few_screens(file: Path) -> None:
+    assert len(file.read_text(encoding="utf-8").splitlines()) <= LONGEST_MODULE
+
+
+def test_every_line_of_config_properties_is_explained() -> None:
+    """A setting stands under a comment, alone or in a group with the setting before it."""
+    lines = (ROOT / "config.properties").read_text(encoding="utf-8").splitlines()
+    for before, line in pairwise(lines):
+        if line and not line.startswith("#"):
+            assert before, f"{line} has no reason above it"
+
+
+def test_the_dependencies_are_all_pinned_in_the_constraints() -> None:
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["test"]]
+    pinned = {
+        canonicalize_name(Requirement(line).name): Requirement(line).specifier
+        for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+        if line and not line.startswith("#")
+    }
+    for requirement in map(Requirement, wanted):
+        (pin,) = pinned[canonicalize_name(requirement.name)]
+        assert pin.operator == "=="
+        assert requirement.specifier.contains(pin.version)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    heavy = {"torch", "transformers", "onnx", "requests", "pydantic"}
+    code = f"import sys, marsmith.cli; print(sorted({heavy} & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
