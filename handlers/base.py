@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from handlers.engine import available_cores, intra_op_threads
 from handlers.errors import RequestError, ServerFault, TooLarge, UnprocessableInstance
 from handlers.requests import Item, Items, Request, items
-from handlers.responses import Response
+from handlers.responses import Response, plain
 from handlers.settings import Settings
 
 logger = logging.getLogger("marsmith")
@@ -121,7 +121,7 @@ class BatchHandler(Generic[InstanceT, ResultT]):
     def _respond(self, job: _Job) -> Response:
         request_id = job.request.request_id
         if job.failure is None:
-            job.slots = [s if isinstance(s, RequestError) else _guard(self.encode, s) for s in job.slots]
+            job.slots = [s if isinstance(s, RequestError) else _guard(self._encode, s) for s in job.slots]
             errors = [slot for slot in job.slots if isinstance(slot, RequestError)]
             if len(errors) == len(job.slots) and not job.shape.many:
                 job.failure = errors[0]
@@ -133,6 +133,9 @@ class BatchHandler(Generic[InstanceT, ResultT]):
             return Response.error(error, request_id)
         except Exception as error:
             return Response.error(_fault(error), request_id)
+
+    def _encode(self, result: ResultT) -> object:
+        return plain(self.encode(result))
 
     def _body(self, job: _Job) -> object:
         if not job.shape.many:

@@ -6,7 +6,7 @@ import base64
 import binascii
 
 from handlers.errors import MalformedRequest, TooLarge, UnprocessableInstance, UnsupportedMedia
-from handlers.requests import Item
+from handlers.requests import KEYS, Item
 
 BASE64_BYTES_PER_CHARACTER = 3 / 4
 
@@ -39,8 +39,6 @@ def image_bytes_of(item: Item, max_bytes: int) -> bytes:
     Raises UnsupportedMedia, MalformedRequest, UnprocessableInstance or TooLarge.
     """
     value = item.value
-    if isinstance(value, str) and not item.media_type:
-        value = _from_base64(value, max_bytes)
     if item.media_type.startswith(("text/", "audio/", "video/")):
         raise UnsupportedMedia(f"This model reads images, not {item.media_type.partition('/')[0]} data.")
     if isinstance(value, str):
@@ -80,5 +78,6 @@ def _check_size(size: int, max_bytes: int) -> None:
 
 
 def _json_type(value: object) -> str:
-    names = {bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    keyless = f"an object without {', '.join(KEYS)} or instances"
+    names = {bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: keyless}
     return "null" if value is None else names.get(type(value), "binary data")

@@ -111,12 +111,11 @@ def _json(body: bytes) -> Any:
 
 
 def _unwrap(value: Any) -> Any:
-    """{"text": x} -> x; other values stay as they are."""
+    """{"text": x} -> x; other values stay as they are, so that `decode` judges each in its place."""
     if isinstance(value, bytearray):
         return bytes(value)
     if isinstance(value, Mapping):
         for key in KEYS:
             if key in value:
                 return value[key]
-        raise UnprocessableInstance(f"The JSON object has none of the keys {', '.join(KEYS)} or instances.")
     return value

@@ -54,6 +54,11 @@ class Response:
         return self.body
 
 
+def plain(value: object) -> Any:
+    """`value` as JSON types alone. Raises what json.dumps raises for a value that is not JSON, NaN included."""
+    return json.loads(_dumps(value))
+
+
 def _dumps(value: object) -> bytes:
     # surrogatepass has no place here: a lone surrogate in a label is replaced, not fatal.
     return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain).encode("utf-8", "replace")

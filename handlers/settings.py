@@ -92,7 +92,7 @@ class Settings:
                 text=TextSettings(**raw["text"]) if raw.get("text") else None,
                 image=_image_settings(raw["image"]) if raw.get("image") else None,
             )
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise SettingsError(f"{file.name} cannot be used ({error}): build the archive again") from error
 
 

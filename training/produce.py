@@ -123,7 +123,12 @@ def around(points: Floats) -> Floats:
     return np.arctan2(points[:, 1], points[:, 0])
 
 
-def citrus(rng: Generator, colours: tuple[str, str, str], tip: float, tall: float, pores: float) -> Piece:
+PORES = 28
+
+
+def citrus(
+    rng: Generator, colours: tuple[str, str, str], tip: float, tall: float, gloss: tuple[float, float]
+) -> Piece:
     """Return a citrus fruit: a ball with pored skin, drawn out by `tall`, with nipples of height `tip`."""
     grain, base, uneven = Grain.of(rng), linear(colours[0]), lumps(rng, 0.06)
     tint, tall = rng.uniform(0, 1), tall * rng.uniform(0.9, 1.15)
@@ -134,27 +139,27 @@ def citrus(rng: Generator, colours: tuple[str, str, str], tip: float, tall: floa
         return lengthened + ends - (0.05 if tip == 0 else 0.03) * pole(d, 0.008) + uneven(d)
 
     def relief(p: Floats) -> Floats:
-        return -0.0035 * smoothstep(0.4, 0.75, grain(p, pores)) + 0.012 * grain(p, 4)
+        return -0.0035 * smoothstep(0.4, 0.75, grain(p, PORES)) + 0.012 * grain(p, 4)
 
     def colour(p: Floats) -> Floats:
         skin = blend(base, colours[1], tint * grain(p, 1.2, 3))
         skin = blend(skin, colours[2], 0.8 * smoothstep(0.55, 0.75, grain(p + 9, 0.8, 2)))
-        skin = skin * (1 - 0.12 * smoothstep(0.5, 0.8, grain(p, pores)))[:, None]
+        skin = skin * (1 - 0.12 * smoothstep(0.5, 0.8, grain(p, PORES)))[:, None]
         return blend(skin, "5c5a28", smoothstep(0.994, 0.997, unit(p)[:, 2]))
 
-    return bulb(radius, 1.1 + tall + tip), Skin(colour, relief, 2.2, 0.32, 0.35)
+    return bulb(radius, 1.1 + tall + tip), Skin(colour, relief, *gloss, 0.35)
 
 
 def orange(rng: Generator) -> Piece:
-    return citrus(rng, ("f0790a", "dd5c08", "f59a22"), 0.0, -0.03, 30)
+    return citrus(rng, ("f0790a", "dd5c08", "f59a22"), 0.0, -0.03, (1.2, 0.45))
 
 
 def lemon(rng: Generator) -> Piece:
-    return citrus(rng, ("f2d018", "e6bc12", "eedc50"), 0.2, 0.25, 26)
+    return citrus(rng, ("eabc18", "d8a412", "e2ca42"), 0.22, 0.32, (1.0, 0.5))
 
 
 def lime(rng: Generator) -> Piece:
-    return citrus(rng, ("4f7c1c", "335c16", "9ca23a"), 0.1, 0.08, 26)
+    return citrus(rng, ("66801c", "455f18", "aaa640"), 0.12, 0.12, (1.3, 0.38))
 
 
 def tomato(rng: Generator) -> Piece:

@@ -1,6 +1,6 @@
 """Sample pictures for the demo: groceries heaped as on a shop shelf, rendered so that no photo need be shipped.
 
-    python -m training.samples models/food/samples
+python -m training.samples models/food/samples
 """
 
 import argparse
@@ -13,7 +13,7 @@ from numpy.random import Generator
 from PIL import Image, ImageFilter
 
 from training import produce
-from training.render import Body, Camera, Floats, Skin, Thing, render, smoothstep, unit
+from training.render import Body, Camera, Floats, Skin, Thing, render, smoothstep
 
 SIZE = 448
 # The picture is rendered this much larger and then shrunk, against jagged edges.
@@ -24,10 +24,10 @@ JPEG_QUALITY = 86
 EYE, TARGET = (0.5, -8.5, 13.5), (0.0, -0.3, 0.8)
 
 # The look of a phone photo under shop lamps. Linear gains of R, G, B; share of grey; strength of the S-curve.
-WARMTH = np.array([1.08, 0.98, 0.80], np.float32)
+WARMTH = np.array([1.05, 0.97, 0.85], np.float32)
 GREYNESS = 0.10
-CONTRAST = 0.55
-BRIGHTNESS = 1.2
+CONTRAST = 0.8
+BRIGHTNESS = 1.3
 # Automatic exposure brings the mean of the brightest channel half the way to this, in powers of two.
 EXPOSURE = 0.50
 LUMA = np.array([0.2126, 0.7152, 0.0722], np.float32)

@@ -170,9 +170,9 @@ def test_metrics_are_prometheus_and_only_on_loopback(server: Server) -> None:
     assert "ts_inference_requests_total" in text
     ports = set(range(server.ports.first, server.ports.first + 5))
     listening = {
-        (connection.laddr[1], connection.laddr[0])
+        (connection.laddr.port, connection.laddr.ip)
         for connection in psutil.net_connections("tcp")
-        if connection.status == psutil.CONN_LISTEN and connection.laddr[1] in ports
+        if connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port in ports
     }
     assert {port for port, _ in listening} == ports
     assert all(address.endswith("127.0.0.1") for _, address in listening)

@@ -1,0 +1,188 @@
+"""Run an archive in TorchServe's real Python worker process, without Java: load it and send it batches.
+
+The frames are those of ts/protocol/otf_message_handler.py in TorchServe 0.12: big-endian int32 lengths before every
+string, -1 at the end of every list.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+
+from marsmith import archive
+from marsmith.errors import ServerError
+
+CONNECT_TIMEOUT_S = 120
+ANSWER_TIMEOUT_S = 120
+POLL_S = 0.05
+END = struct.pack("!i", -1)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRequest:
+    """One request as the frontend forwards it: `parts` are (field name, content type, bytes)."""
+
+    parts: Sequence[tuple[str, str, bytes]]
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def raw(cls, body: bytes, content_type: str = "") -> WorkerRequest:
+        """A request with a raw body, as TorchServe names it."""
+        return cls([("body", content_type, body)], {"Content-Type": content_type} if content_type else {})
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerAnswer:
+    """One answer of a batch."""
+
+    status: int
+    phrase: str
+    headers: dict[str, str]
+    body: bytes
+
+
+class Worker:
+    """A worker process with one archive loaded; a context manager that ends it."""
+
+    def __init__(self, path: Path, environ: Mapping[str, str] | None = None) -> None:
+        self._scratch = tempfile.TemporaryDirectory(prefix="marsmith-worker-")
+        self._home = Path(self._scratch.name)
+        self._path = path
+        self._environ = dict(os.environ) | dict(environ or {})
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket = socket.socket(socket.AF_UNIX)
+
+    def __enter__(self) -> Worker:
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _start(self) -> None:
+        model_dir = self._home / "model"
+        archive.extract(self._path, model_dir)
+        spec = find_spec("ts")
+        if spec is None or spec.origin is None:
+            raise ServerError("TorchServe is not installed: pip install torchserve==0.12.0.")
+        home = Path(spec.origin).parent
+        sock = self._home / "socket.9000"  # the worker reads a port from the name's ending
+        command = [sys.executable, str(home / "model_service_worker.py"), "--sock-type", "unix"]
+        command += ["--sock-name", str(sock), "--metrics-config", str(home / "configs/metrics.yaml")]
+        # The frontend's order: the archive before TorchServe's own packages (EnvironmentUtils.java).
+        python_path = os.pathsep.join([str(model_dir), str(home.parent)])
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own command line
+                command, cwd=model_dir, env=self._environ | {"PYTHONPATH": python_path}, stdout=log, stderr=log
+            )
+        deadline = time.monotonic() + CONNECT_TIMEOUT_S
+        while not self._connected(sock):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise ServerError(f"TorchServe's worker did not start. Its last words: {self.last_words()}")
+            time.sleep(POLL_S)
+        self._socket.settimeout(ANSWER_TIMEOUT_S)
+        self._load(model_dir)
+
+    def _connected(self, sock: Path) -> bool:
+        with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+            self._socket.connect(str(sock))
+            return True
+        return False
+
+    def _load(self, model_dir: Path) -> None:
+        model = json.loads((model_dir / archive.MANIFEST).read_text(encoding="utf-8"))["model"]
+        name, handler = str(model["modelName"]), str(model["handler"])
+        message = b"L" + _string(name) + _string(str(model_dir)) + struct.pack("!i", 1)
+        message += _string(handler) + struct.pack("!i", -1) + _string("") + struct.pack("!?", True)
+        self._socket.sendall(message)
+        try:
+            code, _ = self._int(), self._bytes()
+        except ServerError:
+            code = 0
+        if code != 200:
+            raise ServerError(f"The worker could not load its model. Its last words: {self.last_words()}")
+        self._int()
+
+    def predict(self, batch: Sequence[WorkerRequest]) -> list[WorkerAnswer]:
+        """The answers to one batch, in order. Raises ServerError when the worker dies of it."""
+        message = b"I"
+        for index, request in enumerate(batch):
+            message += _string(f"request-{index}")
+            for name, value in request.headers.items():
+                message += _string(name) + _string(value)
+            message += END
+            for name, content_type, value in request.parts:
+                message += _string(name) + _string(content_type) + _string(value)
+            message += END
+        self._socket.sendall(message + END)
+        self._int(), self._bytes()
+        answers = []
+        while (length := self._int()) >= 0:
+            self._read(length)
+            self._bytes()  # the content type, which the headers hold too
+            status, phrase = self._int(), self._bytes().decode("ascii")
+            headers = {self._bytes().decode(): self._bytes().decode() for _ in range(self._int())}
+            answers.append(WorkerAnswer(status, phrase, headers, self._bytes()))
+        return answers
+
+    @property
+    def log(self) -> Path:
+        """Everything that the worker wrote to its standard output and error."""
+        return self._home / "worker.log"
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def last_words(self) -> str:
+        """The last line of the log that is not empty."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log.exists() else []
+        return next((line for line in reversed(lines) if line.strip()), "none")
+
+    def stop(self) -> None:
+        """End the process and remove its directory."""
+        self._socket.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._scratch.cleanup()
+
+    def _int(self) -> int:
+        (value,) = struct.unpack("!i", self._read(4))
+        return int(value)
+
+    def _bytes(self) -> bytes:
+        return self._read(self._int())
+
+    def _read(self, length: int) -> bytes:
+        data = b""
+        while len(data) < length:
+            chunk = self._socket.recv(length - len(data))
+            if not chunk:
+                raise ServerError(f"The worker ended. Its last words: {self.last_words()}")
+            data += chunk
+        return data
+
+
+def _string(value: str | bytes) -> bytes:
+    encoded = value.encode("utf-8") if isinstance(value, str) else value
+    return struct.pack("!i", len(encoded)) + encoded

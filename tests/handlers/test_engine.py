@@ -1,0 +1,140 @@
+"""The thread plan, the ONNX session and softmax."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as numpy_strategies
+from onnx import TensorProto, helper
+
+from handlers.engine import Engine, available_cores, intra_op_threads, softmax
+
+V2, QUOTA, PERIOD = "cpu.max", "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({}, 8),
+        ({V2: "max 100000\n"}, 8),
+        ({V2: "200000 100000\n"}, 2),
+        ({V2: "250000 100000\n"}, 2),
+        ({V2: "50000 100000\n"}, 1),
+        ({V2: "1600000 100000\n"}, 8),
+        ({QUOTA: "-1\n", PERIOD: "100000\n"}, 8),
+        ({QUOTA: "300000\n", PERIOD: "100000\n"}, 3),
+        ({QUOTA: "10000\n", PERIOD: "100000\n"}, 1),
+        ({QUOTA: "300000\n"}, 8),
+        ({V2: "400000 100000\n", QUOTA: "100000\n", PERIOD: "100000\n"}, 4),
+        ({V2: "\n", QUOTA: "100000\n", PERIOD: "100000\n"}, 1),
+    ],
+)
+def test_the_cgroups_quota_cuts_the_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], cores: int
+) -> None:
+    """serve#2432, serve#2023, serve#1128, serve#1138"""
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
+    assert available_cores(tmp_path) == cores
+
+
+def test_the_affinity_mask_counts_and_not_the_machines_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 5, 7})
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    assert available_cores(tmp_path) == 3
+
+
+@pytest.mark.parametrize(("count", "cores"), [(6, 6), (None, 1)])
+def test_a_system_without_affinity_masks_counts_its_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int | None, cores: int
+) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: count)
+    assert available_cores(tmp_path) == cores
+
+
+@pytest.mark.parametrize(
+    ("cores", "workers", "threads"),
+    [(8, 1, 8), (8, 2, 4), (8, 3, 2), (8, 8, 1), (8, 16, 1), (1, 1, 1), (64, 5, 12), (4, 0, 4)],
+)
+def test_the_plan_shares_the_cores_among_the_workers(cores: int, workers: int, threads: int) -> None:
+    assert intra_op_threads(cores, workers) == threads
+
+
+@given(st.integers(1, 512), st.integers(1, 512))
+def test_the_plan_never_passes_the_cores(cores: int, workers: int) -> None:
+    threads = intra_op_threads(cores, workers)
+    assert threads >= 1
+    assert threads * workers <= cores or threads == 1
+    assert (threads + 1) * workers > cores, "a core is left idle that every worker could have used"
+
+
+@pytest.fixture
+def doubling(tmp_path: Path) -> Path:
+    """A graph whose logits, in float64, are twice its input; a second output must not disturb."""
+    inputs = [helper.make_tensor_value_info("pixel_values", TensorProto.DOUBLE, ["batch", 2])]
+    outputs = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["batch", 2]) for name in ("other", "logits")]
+    nodes = [
+        helper.make_node("Add", ["pixel_values", "pixel_values"], ["logits"]),
+        helper.make_node("Neg", ["pixel_values"], ["other"]),
+    ]
+    graph = helper.make_graph(nodes, "doubling", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    onnx.save(model, tmp_path / "model.onnx")
+    return tmp_path / "model.onnx"
+
+
+def test_run_gives_the_logits_as_float32(doubling: Path) -> None:
+    logits = Engine(doubling, 1).run({"pixel_values": np.array([[1.0, -2.0], [0.5, 4.0], [0.0, 3.0]])})
+    assert logits.dtype == np.float32
+    assert logits.tolist() == [[2.0, -4.0], [1.0, 8.0], [0.0, 6.0]]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_session_has_the_threads_of_the_plan(doubling: Path, threads: int) -> None:
+    options = Engine(doubling, threads)._session.get_session_options()
+    assert (options.intra_op_num_threads, options.inter_op_num_threads) == (threads, 1)
+
+
+def test_a_missing_graph_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match=r"model\.onnx"):
+        Engine(tmp_path / "model.onnx", 1)
+
+
+@pytest.mark.parametrize(
+    ("logits", "expected"),
+    [
+        ([0.0, 0.0], [0.5, 0.5]),
+        ([np.log(1), np.log(2), np.log(5)], [0.125, 0.25, 0.625]),
+        ([1e30, 1e30, -1e30], [0.5, 0.5, 0.0]),
+        ([3.4e38, -3.4e38], [1.0, 0.0]),
+        ([1000.0, 999.0], [0.7310586, 0.2689414]),
+        ([-1e5], [1.0]),
+    ],
+)
+def test_softmax_of_any_logits(logits: list[float], expected: list[float]) -> None:
+    with np.errstate(invalid="raise", divide="raise"):
+        probabilities = softmax(np.array(logits, np.float32))
+    assert probabilities.tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_softmax_takes_each_row_by_itself() -> None:
+    rows = softmax(np.array([[0.0, 0.0], [1e6, 0.0], [-50.0, 50.0]], np.float32))
+    assert rows.dtype == np.float32
+    assert rows == pytest.approx(np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]]), abs=1e-6)
+
+
+@given(numpy_strategies.arrays(np.float32, (3, 4), elements=st.floats(-(2.0**99), 2.0**99, width=32)))
+def test_softmax_is_a_distribution_that_keeps_the_best(logits: np.ndarray) -> None:
+    rows = softmax(logits)
+    assert np.isfinite(rows).all()
+    assert rows.min() >= 0
+    assert rows.sum(axis=-1) == pytest.approx(np.ones(3), abs=1e-5)
+    for row, scores in zip(logits, rows, strict=True):
+        assert scores[row.argmax()] == scores.max()

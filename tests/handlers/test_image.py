@@ -1,0 +1,323 @@
+"""An image file becomes the pixels that the checkpoint's own image processor would make."""
+
+import io
+import struct
+import subprocess
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageFile
+from transformers import BitImageProcessorPil, CLIPImageProcessorPil, ViTImageProcessorPil
+
+from handlers import image as module
+from handlers.errors import MalformedRequest, RequestError, TooLarge, UnsupportedMedia
+from handlers.image import normalise, open_rgb, resize
+from handlers.settings import ImageSettings
+
+LIMIT = 64_000_000
+RED, HALF_RED, WHITE, BLACK, CYAN = (255, 0, 0), (255, 127, 127), (255, 255, 255), (0, 0, 0), (0, 255, 255)
+
+
+def encode(image: Image.Image, file_format: str = "PNG", **options: Any) -> bytes:
+    stream = io.BytesIO()
+    image.save(stream, file_format, **options)
+    return stream.getvalue()
+
+
+def pixels(data: bytes) -> list[list[tuple[int, ...]]]:
+    """Rows of RGB values."""
+    image = open_rgb(data, LIMIT)
+    assert image.mode == "RGB"
+    return [[tuple(pixel) for pixel in row] for row in np.asarray(image).tolist()]
+
+
+def picture(width: int, height: int, seed: int = 5) -> Image.Image:
+    """Noise, enlarged: smooth and sharp at once, and no two corners alike."""
+    noise = np.random.default_rng(seed).integers(0, 256, (max(2, height // 3), max(2, width // 3), 3), np.uint8)
+    return Image.fromarray(noise).resize((width, height), Image.Resampling.BILINEAR)
+
+
+def grey(value: int) -> tuple[int, int, int]:
+    return (value, value, value)
+
+
+def palette(transparency: bytes | int | None) -> bytes:
+    """Three pixels: red, black, cyan, of a palette; `transparency` is PNG's tRNS."""
+    image = Image.new("P", (3, 1))
+    image.putpalette([*RED, *BLACK, *CYAN])
+    image.putdata([0, 1, 2])
+    return encode(image) if transparency is None else encode(image, transparency=transparency)
+
+
+def one_row(mode: str, values: list[Any]) -> Image.Image:
+    image = Image.new(mode, (len(values), 1))
+    image.putdata(values)
+    return image
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (encode(one_row("RGB", [RED, CYAN])), [RED, CYAN]),
+        (encode(one_row("L", [0, 77, 255])), [grey(0), grey(77), grey(255)]),
+        (encode(one_row("L", [0, 77]), transparency=77), [grey(0), WHITE]),
+        (encode(one_row("LA", [(77, 255), (77, 0), (0, 128)])), [grey(77), WHITE, grey(127)]),
+        (encode(one_row("RGBA", [(*RED, 255), (*RED, 0), (*RED, 128)])), [RED, WHITE, HALF_RED]),
+        (encode(one_row("RGB", [RED, CYAN]), transparency=RED), [WHITE, CYAN]),
+        (palette(None), [RED, BLACK, CYAN]),
+        (palette(1), [RED, WHITE, CYAN]),
+        (palette(b"\x80\x00\xff"), [HALF_RED, WHITE, CYAN]),
+        (encode(one_row("1", [0, 255, 255])), [BLACK, WHITE, WHITE]),
+        (encode(one_row("I;16", [0, 255, 256, 0x4D80, 65535])), [grey(0), grey(0), grey(1), grey(0x4D), grey(255)]),
+        (encode(one_row("I;16", [0, 0x4D80, 65535]), "TIFF"), [grey(0), grey(0x4D), grey(255)]),
+        (encode(one_row("I", [-5, 0x4D80, 70000]), "TIFF"), [grey(0), grey(0x4D), grey(255)]),
+        (encode(one_row("CMYK", [(0, 255, 255, 0), (255, 0, 0, 0), (0, 0, 0, 255)]), "TIFF"), [RED, CYAN, BLACK]),
+    ],
+)
+def test_every_mode_becomes_the_right_rgb(data: bytes, expected: list[tuple[int, ...]]) -> None:
+    """serve#65, gladiaio/gladia#668: transparency is flattened on white."""
+    assert pixels(data) == [expected]
+
+
+@pytest.mark.parametrize(("mode", "colour"), [("CMYK", (0, 255, 255, 0)), ("L", 76), ("YCbCr", (76, 85, 255))])
+def test_every_mode_of_a_jpeg_becomes_rgb(mode: str, colour: Any) -> None:
+    expected = grey(76) if mode == "L" else RED
+    (row, *_) = pixels(encode(Image.new(mode, (8, 8), colour), "JPEG", quality=95))
+    assert row[0] == pytest.approx(expected, abs=4)
+
+
+def test_floating_point_pixels_are_an_unsupported_medium() -> None:
+    with pytest.raises(UnsupportedMedia, match="floating-point"):
+        open_rgb(encode(Image.new("F", (2, 2), 0.5), "TIFF"), LIMIT)
+
+
+@pytest.mark.parametrize("file_format", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "MPO"])
+def test_every_promised_format_is_read(file_format: str) -> None:
+    image = open_rgb(encode(Image.new("RGB", (16, 9), (250, 120, 10)), file_format), LIMIT)
+    assert image.size == (16, 9)
+    assert image.getpixel((3, 3)) == pytest.approx((250, 120, 10), abs=8)
+
+
+@pytest.mark.parametrize("file_format", ["EPS", "PDF", "ICO", "PPM", "TGA", "PCX", "JPEG2000"])
+def test_every_other_format_is_refused(file_format: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("a program was started")
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    data = encode(Image.new("RGB", (16, 16), RED), file_format)
+    with pytest.raises(MalformedRequest, match="JPEG, PNG, WebP"):
+        open_rgb(data, LIMIT)
+
+
+# Where each orientation of EXIF puts the stored picture's first row and first column, undone.
+STORED_AS = {
+    1: None,
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_90,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_270,
+}
+
+
+@pytest.mark.parametrize("orientation", STORED_AS)
+@pytest.mark.parametrize("file_format", ["PNG", "WEBP", "TIFF", "JPEG"])
+def test_every_orientation_gives_the_same_upright_picture(orientation: int, file_format: str) -> None:
+    """sgl#33464, mistral-common#330"""
+    upright = Image.new("RGB", (48, 32), RED)
+    upright.paste(CYAN, (0, 0, 16, 16))
+    upright.paste(WHITE, (32, 0, 48, 16))
+    turn = STORED_AS[orientation]
+    stored = upright if turn is None else upright.transpose(turn)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    options: dict[str, Any] = {"lossless": True} if file_format == "WEBP" else {}
+    if file_format == "JPEG":
+        options = {"quality": 100, "subsampling": 0}
+    read = open_rgb(encode(stored, file_format, exif=exif, **options), LIMIT)
+    assert read.size == (48, 32)
+    difference = np.asarray(read).astype(int) - np.asarray(upright)
+    assert abs(difference).max() <= (3 if file_format == "JPEG" else 0)
+
+
+@pytest.mark.parametrize("exif", [b"Exif\0\0garbage!", b"Exif\0\0", b"Exif\0\0II*\0\xff\xff\xff\xff", b"nonsense"])
+@pytest.mark.parametrize("file_format", ["PNG", "JPEG", "WEBP"])
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
+def test_broken_exif_does_not_spoil_a_whole_picture(exif: bytes, file_format: str) -> None:
+    (row, *_) = pixels(encode(Image.new("RGB", (8, 8), (200, 100, 50)), file_format, exif=exif))
+    assert row[0] == pytest.approx((200, 100, 50), abs=4)
+
+
+WHOLE = {name: encode(picture(64, 48), name) for name in ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")}
+
+
+@pytest.mark.parametrize("file_format", WHOLE)
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.7, 0.97])
+def test_a_truncated_file_is_malformed(file_format: str, share: float) -> None:
+    """microsoft/Biodiversity#575, awslabs/multi-model-server#621"""
+    data = WHOLE[file_format]
+    with pytest.raises(MalformedRequest, match="not a whole image file") as caught:
+        open_rgb(data[: int(len(data) * share)], LIMIT)
+    assert caught.value.status == 400
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"junk",
+        b"\0" * 1000,
+        b"\x89PNG\r\n\x1a\n",
+        b"\xff\xd8\xff\xe0",
+        b"GIF89a",
+        b"<svg/>",
+        b"%PDF-1.4",
+        b"II*\0",
+    ],
+)
+def test_junk_is_malformed(data: bytes) -> None:
+    with pytest.raises(MalformedRequest, match="not a whole image file"):
+        open_rgb(data, LIMIT)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_any_damage_is_survived(data: st.DataObject) -> None:
+    whole = bytearray(data.draw(st.sampled_from(list(WHOLE.values()))))
+    for place, value in data.draw(st.dictionaries(st.integers(0, len(whole) - 1), st.integers(0, 255))).items():
+        whole[place] = value
+    try:
+        image = open_rgb(bytes(whole), LIMIT)
+    except RequestError as refusal:
+        answer: object = refusal.status
+    else:
+        answer = image.mode
+    assert answer in {"RGB", 400, 413, 415}
+
+
+def png_header(width: int, height: int) -> bytes:
+    """A 1-bit PNG that claims a size and has no pixel data that anybody could decode."""
+
+    def chunk(name: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+    header = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", b"junk") + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize(
+    "size", [(20_000, 20_000), (9_000, 9_000), (64_000_001, 1), (1, 64_000_001), (2**31 - 1, 2**31 - 1)]
+)
+def test_a_bomb_is_refused_before_a_pixel_is_decoded(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """serve#1120"""
+
+    def load(self: ImageFile.ImageFile) -> None:
+        raise AssertionError("decoded")
+
+    monkeypatch.setattr(ImageFile.ImageFile, "load", load)
+    with pytest.raises(TooLarge, match="at most 64000000 pixels") as caught:
+        open_rgb(png_header(*size), LIMIT)
+    assert caught.value.status == 413
+
+
+def test_the_pixel_limit_is_allowed_itself() -> None:
+    data = encode(Image.new("1", (100, 50)))
+    assert open_rgb(data, 5000).size == (100, 50)
+    with pytest.raises(TooLarge, match="at most 4999 pixels"):
+        open_rgb(data, 4999)
+
+
+def test_a_large_picture_below_the_limit_warns_nobody(recwarn: pytest.WarningsRecorder) -> None:
+    """Pillow's own limit warns from 89 million pixels on; what the operator allows is read in silence."""
+    module.warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+    assert open_rgb(encode(Image.new("1", (10_000, 9_000))), 100_000_000).size == (10_000, 9_000)
+    assert [str(warning.message) for warning in recwarn] == []
+
+
+@pytest.mark.parametrize(
+    ("file_format", "options"),
+    [("GIF", {}), ("WEBP", {"lossless": True}), ("PNG", {}), ("TIFF", {})],
+)
+def test_the_first_frame_of_an_animation_is_the_picture(file_format: str, options: dict[str, Any]) -> None:
+    frames = [Image.new("RGB", (12, 10), colour) for colour in (RED, CYAN, BLACK)]
+    data = encode(frames[0], file_format, save_all=True, append_images=frames[1:], **options)
+    with Image.open(io.BytesIO(data)) as animation:
+        assert getattr(animation, "n_frames", 1) == 3
+    assert pixels(data) == [[RED] * 12] * 10
+
+
+def settings_of(processor: Any) -> ImageSettings:
+    """The processor's settings, written down by hand rather than by marsmith."""
+    edge, crop = processor.size.shortest_edge, processor.crop_size if processor.do_center_crop else None
+    return ImageSettings(
+        size=(edge, edge) if edge else (processor.size.height, processor.size.width),
+        resample=int(processor.resample),
+        rescale_factor=processor.rescale_factor,
+        mean=tuple(processor.image_mean),
+        std=tuple(processor.image_std),
+        shortest_edge=edge,
+        crop=(crop.height, crop.width) if crop else None,
+    )
+
+
+SIZES = [(32, 32), (31, 33), (640, 427), (33, 100), (101, 57), (7, 5), (1, 1), (1, 60), (60, 1), (500, 31)]
+
+
+@pytest.mark.parametrize("resample", [Image.Resampling.BILINEAR, Image.Resampling.BICUBIC])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (ViTImageProcessorPil, {"size": {"height": 32, "width": 32}}),
+        (ViTImageProcessorPil, {"size": {"height": 33, "width": 47}, "image_mean": [0.1, 0.5, 0.7]}),
+        (BitImageProcessorPil, {"size": {"shortest_edge": 36}, "crop_size": {"height": 32, "width": 32}}),
+        (CLIPImageProcessorPil, {"size": {"shortest_edge": 33}, "crop_size": {"height": 33, "width": 33}}),
+        (BitImageProcessorPil, {"size": {"shortest_edge": 30}, "crop_size": {"height": 35, "width": 41}}),
+        (BitImageProcessorPil, {"size": {"shortest_edge": 30}, "crop_size": {"height": 21, "width": 40}}),
+    ],
+)
+@pytest.mark.parametrize("size", SIZES)
+def test_pixel_values_are_those_of_transformers(
+    kind: Any, options: dict[str, Any], resample: Image.Resampling, size: tuple[int, int]
+) -> None:
+    """vision#2950"""
+    processor = kind(**options, resample=resample)
+    image, wanted = picture(*size), settings_of(processor)
+    expected = processor(image, return_tensors="np")["pixel_values"]
+    found = normalise([resize(image, wanted)], wanted)
+    assert found.dtype == np.float32
+    assert found.flags["C_CONTIGUOUS"]
+    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
+
+
+def test_a_batch_is_normalised_as_its_images_alone() -> None:
+    wanted = settings_of(ViTImageProcessorPil(size={"height": 16, "width": 24}))
+    images = [resize(picture(*size), wanted) for size in SIZES[:4]]
+    batch = normalise(images, wanted)
+    assert batch.shape == (4, 3, 16, 24)
+    for image, one in zip(images, batch, strict=True):
+        np.testing.assert_array_equal(normalise([image], wanted)[0], one)
+
+
+def test_pixels_are_rescaled_then_normalised() -> None:
+    wanted = ImageSettings((1, 1), 2, 1 / 255, (0.5, 0.25, 0.0), (0.5, 0.25, 2.0))
+    values = normalise([np.array([[[255, 0, 51]]], np.uint8)], wanted)
+    assert values.ravel().tolist() == pytest.approx([1.0, -1.0, 0.1], abs=1e-6)
+
+
+@pytest.mark.parametrize("size", [(100_000, 1), (1, 100_000)])
+def test_a_sliver_is_refused_before_it_is_blown_up(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """100 KB of pixels would become 224 x 22 400 000."""
+
+    def blow_up(self: Image.Image, *args: Any) -> None:
+        raise AssertionError("resized")
+
+    monkeypatch.setattr(Image.Image, "resize", blow_up)
+    wanted = settings_of(CLIPImageProcessorPil())
+    with pytest.raises(TooLarge, match="too long"):
+        resize(Image.new("RGB", size), wanted)

@@ -1,0 +1,159 @@
+"""serving.json, the `handler:` section and the environment, in that order of precedence."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handlers.settings import ImageSettings, Options, Settings, SettingsError, TextSettings
+
+SERVING: dict[str, Any] = {
+    "format": 1,
+    "name": "tiny",
+    "version": "1.0",
+    "precision": "fp32",
+    "labels": ["no", "姓名"],
+    "options": {"top_k": 3},
+    "text": {"normalise": "tweet", "max_tokens": 40, "first_position": 2},
+    "image": None,
+}
+IMAGE = {
+    "size": [32, 48],
+    "resample": 3,
+    "rescale_factor": 0.5,
+    "mean": [0.1, 0.2, 0.3],
+    "std": [1.0, 2.0, 4.0],
+    "shortest_edge": 36,
+    "crop": [32, 48],
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write(tmp_path)
+
+
+def write(directory: Path, **keys: Any) -> Path:
+    path = directory / "serving.json"
+    path.write_text(json.dumps({**SERVING, **keys}, ensure_ascii=False), encoding="utf-8")
+    return path
+
+
+def test_the_file_is_read_whole(file: Path) -> None:
+    assert Settings.load(file, None, {}) == Settings(
+        name="tiny",
+        version="1.0",
+        labels=("no", "姓名"),
+        options=Options(top_k=3),
+        text=TextSettings(normalise="tweet", max_tokens=40, first_position=2),
+        image=None,
+    )
+
+
+def test_lists_of_the_image_section_become_tuples(tmp_path: Path) -> None:
+    assert Settings.load(write(tmp_path, text=None, image=IMAGE), None, {}).image == ImageSettings(
+        size=(32, 48),
+        resample=3,
+        rescale_factor=0.5,
+        mean=(0.1, 0.2, 0.3),
+        std=(1.0, 2.0, 4.0),
+        shortest_edge=36,
+        crop=(32, 48),
+    )
+
+
+@pytest.mark.parametrize(
+    ("section", "environ", "top_k"),
+    [
+        (None, {}, 3),
+        ({}, {}, 3),
+        ({"top_k": 7}, {}, 7),
+        ({}, {"MARSMITH_TOP_K": "9"}, 9),
+        ({"top_k": 7}, {"MARSMITH_TOP_K": "9"}, 9),
+        ({"top_k": 7}, {"MARSMITH_THREADS": "2"}, 7),
+        ({"top_k": "8"}, {}, 8),
+        ({"top_k": 0}, {}, 0),
+        ({"top_k": 7}, {"MARSMITH_TOP_K": "0"}, 0),
+    ],
+)
+def test_the_environment_beats_the_section_beats_the_file(
+    file: Path, section: Any, environ: dict[str, str], top_k: int
+) -> None:
+    assert Settings.load(file, section, environ).options.top_k == top_k
+
+
+def test_every_option_has_a_variable(file: Path) -> None:
+    names = ["top_k", "threads", "max_instances", "max_instance_bytes", "max_pixels", "token_budget", "image_batch"]
+    environ = {f"MARSMITH_{name.upper()}": str(100 + place) for place, name in enumerate(names)}
+    assert Settings.load(file, None, environ).options == Options(100, 101, 102, 103, 104, 105, 106)
+
+
+def test_the_process_environment_is_read_by_default(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MARSMITH_IMAGE_BATCH", "2")
+    assert Settings.load(file).options.image_batch == 2
+
+
+def test_other_variables_are_nobodys_business(file: Path) -> None:
+    environ = {"MARSMITH_WORKERS": "many", "MARSMITH_": "x", "TOP_K": "x", "marsmith_top_k": "x"}
+    assert Settings.load(file, None, environ).options == Options(top_k=3)
+
+
+def test_options_that_nobody_reads_are_refused(file: Path) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings.load(file, {"topk": 3, "batch": 1, "top_k": 2}, {})
+    assert str(caught.value) == "model-config.yaml has handler options nobody reads: batch, topk"
+
+
+@pytest.mark.parametrize("value", ["", "three", "-1", -1, 2.5, "1e3", None, True, [3], {"a": 1}])
+def test_an_option_must_be_a_whole_number(file: Path, value: Any) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings.load(file, {"top_k": value}, {})
+    assert str(caught.value) == f"handler option top_k is {value!r}: set it to a whole number, 0 or more"
+
+
+@pytest.mark.parametrize("value", ["", "three", "-1", "2.5"])
+def test_a_variable_must_be_a_whole_number(file: Path, value: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings.load(file, None, {"MARSMITH_MAX_PIXELS": value})
+    assert str(caught.value) == f"MARSMITH_MAX_PIXELS is {value!r}: set it to a whole number, 0 or more"
+
+
+def test_another_format_asks_for_a_new_build(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings.load(write(tmp_path, format=2), None, {})
+    assert str(caught.value) == "serving.json has format 2, these handlers read 1: build the archive again"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[]",
+        b"null",
+        b'"text"',
+        b"{}",
+        json.dumps({**SERVING, "labels": None}).encode(),
+        json.dumps({**SERVING, "options": None}).encode(),
+        json.dumps({**SERVING, "options": {"topk": 1}}).encode(),
+        json.dumps({**SERVING, "text": {"normalise": "tweet"}}).encode(),
+        json.dumps({**SERVING, "image": [1]}).encode(),
+        json.dumps({key: value for key, value in SERVING.items() if key != "name"}).encode(),
+    ],
+    ids=lambda content: repr(content)[:20],
+)
+def test_a_file_that_cannot_be_used_is_one_sentence_with_the_remedy(tmp_path: Path, content: bytes | None) -> None:
+    """serve#1010, serve#2030: fail at load, with the cause."""
+    path = tmp_path / "serving.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(SettingsError, match=r"^serving\.json cannot be used \(.+\): build the archive again$"):
+        Settings.load(path, None, {})
+
+
+def test_torchserves_worker_reports_a_settings_error() -> None:
+    """It answers RuntimeError and MemoryError at load; any other exception ends the worker without a word."""
+    assert issubclass(SettingsError, RuntimeError)

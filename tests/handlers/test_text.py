@@ -1,0 +1,197 @@
+"""Text becomes the token ids that transformers gives, and packs lose nothing."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from transformers import AutoTokenizer
+
+from handlers.text import PackedBatch, TextEncoder, Tokens, normalise_tweet, pack
+from tests.tiny import MAX_TOKENS
+
+STRINGS = [
+    "ok",
+    "What a GREAT day at the beach, thank you so much!",
+    "  two  spaces\tand a tab\nand a line ",
+    "I love this! It's wonderful, isn't it? @user http #fail",
+    "😀👩‍👩‍👧‍👦🇩🇪 emoji\ufe0f and e\u0301 combining",
+    "\u202eمرحبا بالعالم\u202c right to left",  # noqa: RUF001
+    "我喜欢这个 mixed with latin",
+    "naïve CAFÉ Straße ﬁ ½ ＦＵＬＬ",  # noqa: RUF001
+    "control \x00\x01\x07\x1b[31m\x7f\u200b\ufeff chars",
+    "[CLS] [SEP] <s> </s> <mask> [MASK] <pad>",
+    "a" * 500,
+    "the coffee is great and " * 40,
+    "\U0010ffff\ue000",
+    "user@example.com https://example.com/?q=1&r=2",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "normalised"),
+    [
+        ("", ""),
+        ("hello", "hello"),
+        ("@alice hi", "@user hi"),
+        ("@", "@"),
+        ("@@", "@user"),
+        ("hi @bob, you", "hi @user you"),
+        ("mail a@b.c", "mail a@b.c"),
+        ("http://t.co/x", "http"),
+        ("see https://t.co/x now", "see http now"),
+        ("httpd is a server", "http is a server"),
+        ("HTTP://T.CO", "HTTP://T.CO"),
+        ("(http://t.co)", "(http://t.co)"),
+        ("two  spaces ", "two  spaces "),
+        ("\n@alice", "\n@alice"),
+        ("@alice\n@bob", "@user"),
+        ("tab\thttp://t.co", "tab\thttp://t.co"),
+        (" @a  http://x ", " @user  http "),
+    ],
+)
+def test_user_names_and_links_are_masked_as_the_model_card_says(text: str, normalised: str) -> None:
+    assert normalise_tweet(text) == normalised
+
+
+@given(st.text(alphabet="@htp:/ a\n"))
+def test_masking_twice_changes_nothing_more(text: str) -> None:
+    once = normalise_tweet(text)
+    assert normalise_tweet(once) == once
+    assert once.count(" ") == text.count(" ")
+
+
+def encoder_and_reference(checkpoint: Path, normalise: str = "none") -> tuple[TextEncoder, Any]:
+    encoder = TextEncoder(checkpoint / "tokenizer.json", normalise, MAX_TOKENS)
+    return encoder, AutoTokenizer.from_pretrained(checkpoint)
+
+
+@pytest.mark.parametrize("model_type", ["bert", "roberta"])
+@pytest.mark.parametrize("text", STRINGS)
+def test_token_ids_are_those_of_transformers(text_checkpoints: dict[str, Path], model_type: str, text: str) -> None:
+    encoder, reference = encoder_and_reference(text_checkpoints[model_type])
+    tokens = encoder.encode(text)
+    assert tokens.ids == reference(text, truncation=True, max_length=MAX_TOKENS)["input_ids"]
+    assert tokens.truncated is (len(reference(text)["input_ids"]) > MAX_TOKENS)
+
+
+@pytest.mark.parametrize("model_type", ["bert", "roberta"])
+def test_token_ids_of_any_text_are_those_of_transformers(text_checkpoints: dict[str, Path], model_type: str) -> None:
+    encoder, reference = encoder_and_reference(text_checkpoints[model_type])
+
+    @settings(max_examples=150, deadline=None)
+    @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=120))
+    @example("\x00")
+    def compare(text: str) -> None:
+        assert encoder.encode(text).ids == reference(text, truncation=True, max_length=MAX_TOKENS)["input_ids"]
+
+    compare()
+
+
+def test_the_encoder_normalises_before_it_tokenises(text_checkpoints: dict[str, Path]) -> None:
+    encoder, reference = encoder_and_reference(text_checkpoints["roberta"], "tweet")
+    assert encoder.encode("@alice see https://t.co/x").ids == reference("@user see http")["input_ids"]
+
+
+def test_an_unknown_normalisation_is_refused_at_load(text_checkpoints: dict[str, Path]) -> None:
+    with pytest.raises(KeyError, match="lower"):
+        TextEncoder(text_checkpoints["bert"] / "tokenizer.json", "lower", MAX_TOKENS)
+
+
+@pytest.mark.parametrize("model_type", ["bert", "roberta"])
+def test_truncation_begins_with_the_first_token_too_many(text_checkpoints: dict[str, Path], model_type: str) -> None:
+    """kserve#3450; the special tokens count."""
+    encoder, reference = encoder_and_reference(text_checkpoints[model_type])
+    exact = " ".join(["a"] * (MAX_TOKENS - 2))
+    assert len(reference(exact)["input_ids"]) == MAX_TOKENS
+    assert (len(encoder.encode(exact).ids), encoder.encode(exact).truncated) == (MAX_TOKENS, False)
+    assert encoder.encode(exact + " a") == Tokens(encoder.encode(exact).ids, True)
+
+
+@pytest.mark.parametrize("model_type", ["bert", "roberta"])
+def test_ten_thousand_words_are_cut_to_what_the_model_reads(text_checkpoints: dict[str, Path], model_type: str) -> None:
+    """kserve#3450"""
+    encoder, reference = encoder_and_reference(text_checkpoints[model_type])
+    tokens = encoder.encode("great day " * 5000)
+    assert tokens.truncated is True
+    assert tokens.ids == reference("great day " * 50, truncation=True, max_length=MAX_TOKENS)["input_ids"]
+    assert tokens.ids[-1] == reference.sep_token_id
+
+
+def test_what_the_tokenizer_file_says_of_padding_and_truncation_is_overruled(
+    text_checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(text_checkpoints["bert"] / "tokenizer.json"))
+    tokenizer.enable_padding(length=30)
+    tokenizer.enable_truncation(4)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    plain, _ = encoder_and_reference(text_checkpoints["bert"])
+    padded = TextEncoder(tmp_path / "tokenizer.json", "none", MAX_TOKENS)
+    text = "the train leaves at nine"
+    assert padded.encode(text) == plain.encode(text)
+    assert len(plain.encode(text).ids) > 4
+
+
+def test_a_packed_batch_lays_texts_end_to_end() -> None:
+    batch = PackedBatch.of([[7, 8, 9], [5], [6, 4]], first_position=2)
+    assert batch.input_ids.tolist() == [7, 8, 9, 5, 6, 4]
+    assert batch.position_ids.tolist() == [2, 3, 4, 2, 2, 3]
+    assert batch.segment_ids.tolist() == [0, 0, 0, 1, 2, 2]
+    assert batch.starts.tolist() == [0, 3, 4]
+    assert {name: array.dtype for name, array in batch.feeds().items()} == dict.fromkeys(
+        ["input_ids", "position_ids", "segment_ids", "starts"], np.dtype(np.int64)
+    )
+
+
+def test_a_packed_batch_of_one_starts_at_zero() -> None:
+    batch = PackedBatch.of([[7, 8]], first_position=0)
+    assert (batch.position_ids.tolist(), batch.segment_ids.tolist(), batch.starts.tolist()) == ([0, 1], [0, 0], [0])
+
+
+@pytest.mark.parametrize(
+    ("lengths", "budget", "slices"),
+    [
+        ([], 10, []),
+        ([3], 10, [(0, 1)]),
+        ([5, 5], 10, [(0, 2)]),
+        ([5, 6], 10, [(0, 1), (1, 2)]),
+        ([20, 1, 1], 10, [(0, 1), (1, 3)]),
+        ([1, 20, 1], 10, [(0, 1), (1, 2), (2, 3)]),
+        ([1, 1, 20], 10, [(0, 2), (2, 3)]),
+        ([2, 2, 2], 0, [(0, 1), (1, 2), (2, 3)]),
+    ],
+)
+def test_the_budget_splits_the_texts(lengths: list[int], budget: int, slices: list[tuple[int, int]]) -> None:
+    parts = [part for part, _ in pack([[1] * n for n in lengths], budget, 0)]
+    assert [(part.start, part.stop) for part in parts] == slices
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 999), min_size=1, max_size=30), max_size=20), st.integers(0, 60), st.integers(0, 2)
+)
+def test_packing_keeps_every_text_in_order_within_the_budget(texts: list[list[int]], budget: int, first: int) -> None:
+    """serve#1792, kserve#3438, serve#2121"""
+    unpacked = []
+    for part, batch in pack(texts, budget, first):
+        ends = [*batch.starts[1:].tolist(), len(batch.input_ids)]
+        segments = [batch.input_ids[start:end].tolist() for start, end in zip(batch.starts, ends, strict=True)]
+        assert segments == texts[part]
+        assert len(batch.input_ids) <= budget or len(segments) == 1
+        for number, (start, end) in enumerate(zip(batch.starts, ends, strict=True)):
+            assert batch.position_ids[start:end].tolist() == list(range(first, first + end - start))
+            assert set(batch.segment_ids[start:end].tolist()) == {number}
+        unpacked += segments
+    assert unpacked == texts
+
+
+@given(st.lists(st.integers(1, 30), min_size=2, max_size=20), st.integers(1, 60))
+def test_no_two_neighbouring_packs_would_fit_into_one(lengths: list[int], budget: int) -> None:
+    packs = [batch for _, batch in pack([[1] * n for n in lengths], budget, 0)]
+    for batch, after in pairwise(packs):
+        first = after.starts[1] if len(after.starts) > 1 else len(after.input_ids)
+        assert len(batch.input_ids) + first > budget
