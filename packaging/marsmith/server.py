@@ -22,7 +22,7 @@ import psutil
 import requests
 
 from marsmith import archive
-from marsmith.errors import ServerError
+from marsmith.errors import ArchiveError, ServerError
 from marsmith.java import java_home
 from marsmith.manifest import CONFIG_FILE
 from marsmith.progress import Progress, silent
@@ -33,6 +33,7 @@ READY_TIMEOUT_S = 180
 STOP_TIMEOUT_S = 30
 POLL_S = 0.25
 REQUEST_TIMEOUT_S = 10
+CONSOLE_LOG = "console.log"
 LOG_CONFIG = Path(__file__).with_name("log4j2.xml")
 # What a worker writes when it cannot load: ours says why, TorchServe's says only that.
 LOAD_FAILURE = re.compile(r"RuntimeError: (Model failed to load: .*)")
@@ -108,14 +109,15 @@ class Server:
         command += ["--model-store", str(self._home / "store"), "--ts-config", str(config)]
         command += ["--log-config", str(LOG_CONFIG)]
         command += ["--models", *(f"{name}={name}.mar" for name in self.archives)]
-        self._process = subprocess.Popen(  # noqa: S603 - our own command line
-            command,
-            cwd=self._home,
-            env=self._environment(),
-            start_new_session=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        with (self._home / "logs" / CONSOLE_LOG).open("wb") as console:
+            self._process = subprocess.Popen(  # noqa: S603 - our own command line
+                command,
+                cwd=self._home,
+                env=self._environment(),
+                start_new_session=True,
+                stdout=console,
+                stderr=console,
+            )
 
     def _environment(self) -> dict[str, str]:
         environ = dict(os.environ)
@@ -148,7 +150,7 @@ class Server:
         waiting = set(self.archives)
         while waiting:
             if self._process is None or self._process.poll() is not None:
-                raise ServerError(f"TorchServe ended before it was ready. {self._log_tail('ts_log.log')}".strip())
+                raise ServerError(f"TorchServe ended before it was ready. {self._log_tail(CONSOLE_LOG)}".strip())
             if failure := self._worker_failure():
                 raise ServerError(f"A worker could not load its model: {failure}")
             if time.monotonic() > deadline:
@@ -184,7 +186,8 @@ class Server:
         if WORKER_DEATH not in log:
             return None
         errors = [match.group(1) for line in log.splitlines() if (match := EXCEPTION_LINE.match(line))]
-        return errors[-1] if errors else WORKER_DEATH
+        # The first is the cause: TorchServe covers a failed import with one of its own.
+        return errors[0] if errors else WORKER_DEATH
 
     def _log(self, name: str) -> str:
         with contextlib.suppress(OSError):
@@ -205,8 +208,9 @@ class Server:
             family = _family(self._process.pid)
             # Java closes its workers on SIGTERM; the Python launcher only waits for Java.
             for process in family:
-                if process.name() == "java":
-                    process.terminate()
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    if process.name() == "java":
+                        process.terminate()
             _, alive = psutil.wait_procs(family, timeout=STOP_TIMEOUT_S)
             for process in alive:
                 with contextlib.suppress(psutil.NoSuchProcess):
@@ -247,7 +251,9 @@ def _family(pid: int) -> list[psutil.Process]:
 
 def _model_name(path: Path) -> str:
     model = archive.read_json(path, archive.MANIFEST).get("model")
-    return str(model["modelName"]) if isinstance(model, Mapping) and "modelName" in model else path.stem
+    if not isinstance(model, Mapping) or not {"modelName", "handler"} <= set(model):
+        raise ArchiveError(f"The manifest of {path} names no model and handler: TorchServe cannot serve it.")
+    return str(model["modelName"])
 
 
 def _workers(path: Path) -> int:

@@ -129,8 +129,8 @@ class Worker:
             for name, value in request.headers.items():
                 message += _string(name) + _string(value)
             message += END
-            for name, content_type, value in request.parts:
-                message += _string(name) + _string(content_type) + _string(value)
+            for field_name, content_type, content in request.parts:
+                message += _string(field_name) + _string(content_type) + _string(content)
             message += END
         self._socket.sendall(message + END)
         self._int(), self._bytes()

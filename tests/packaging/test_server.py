@@ -19,7 +19,7 @@ from rich.console import Console
 
 from marsmith.build import Built
 from marsmith.client import Client
-from marsmith.errors import ServerError
+from marsmith.errors import ArchiveError, ServerError
 from marsmith.predict import predict_to
 from marsmith.server import Ports, Server, effective_config
 
@@ -57,6 +57,54 @@ def test_two_archives_of_one_model_are_refused(sentiment_archive: Built, tmp_pat
     other = shutil.copy(sentiment_archive.path, tmp_path / "other.mar")
     with pytest.raises(ServerError, match="a model of one name"):
         Server([sentiment_archive.path, Path(other)])
+
+
+def test_a_java_that_does_not_run_is_quoted(
+    food_archive: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = tmp_path / "bin/java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'UnsupportedClassVersionError: too old' >&2\nexit 1\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with Server([food_archive.path], free_ports()) as running:
+        running.start()
+        with pytest.raises(ServerError, match=r"ended before it was ready.*UnsupportedClassVersionError: too old"):
+            running.wait_ready()
+
+
+@pytest.mark.server
+def test_an_archive_that_torchserve_refuses_is_named(tmp_path: Path) -> None:
+    """pytorch/serve#2099: TorchServe skips what it cannot read and calls itself healthy."""
+    archive = tmp_path / "food.mar"
+    with zipfile.ZipFile(archive, "w") as zip_file:
+        manifest = {"runtime": "cobol", "model": {"modelName": "food", "modelVersion": "1.0", "handler": "food.py"}}
+        zip_file.writestr("MAR-INF/MANIFEST.json", json.dumps(manifest))
+    with Server([archive], free_ports()) as running:
+        running.start()
+        with pytest.raises(ServerError, match=r"TorchServe refused the archive .*food\.mar"):
+            running.wait_ready()
+
+
+@pytest.mark.parametrize("manifest", ["{}", "[]", '{"model": {"modelName": "m"}}', "not json"])
+def test_an_archive_without_a_handler_is_refused_before_anything_starts(tmp_path: Path, manifest: str) -> None:
+    with zipfile.ZipFile(tmp_path / "m.mar", "w") as zip_file:
+        zip_file.writestr("MAR-INF/MANIFEST.json", manifest)
+    with pytest.raises(ArchiveError, match=r"m\.mar"):
+        Server([tmp_path / "m.mar"])
+
+
+@pytest.mark.server
+def test_a_missing_dependency_is_named_not_masked(tmp_path: Path) -> None:
+    """pytorch/serve#1010, #849: TorchServe reports a module of its own instead."""
+    with zipfile.ZipFile(tmp_path / "m.mar", "w") as zip_file:
+        manifest = {"runtime": "python", "model": {"modelName": "m", "modelVersion": "1.0", "handler": "mine.py"}}
+        zip_file.writestr("MAR-INF/MANIFEST.json", json.dumps(manifest))
+        zip_file.writestr("mine.py", "import a_module_that_nobody_has\n")
+    with Server([tmp_path / "m.mar"], free_ports()) as running:
+        running.start()
+        with pytest.raises(ServerError, match="No module named 'a_module_that_nobody_has'"):
+            running.wait_ready()
 
 
 @pytest.fixture(scope="module")
@@ -199,6 +247,23 @@ def test_a_worker_that_cannot_load_says_why_and_no_server_stays(sentiment_archiv
         with pytest.raises(ServerError, match=r"could not load its model: Model failed to load: .*model\.weights"):
             running.wait_ready()
     ports.check_free()
+
+
+@pytest.mark.server
+def test_workers_get_options_but_no_credentials(food_archive: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets = {"AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "HF_TOKEN", "DB_PASSWORD", "API_KEY"}
+    for name in secrets:
+        monkeypatch.setenv(name, "hidden")
+    monkeypatch.setenv("MARSMITH_TOKEN_BUDGET", "256")
+    with Server([food_archive.path], free_ports()) as running:
+        running.start()
+        running.wait_ready()
+        url = f"{running.ports.management_url}/models/food"
+        (model,) = requests.get(url, timeout=TIMEOUT_S).json()
+        environ = psutil.Process(model["workers"][0]["pid"]).environ()
+    assert environ["MARSMITH_TOKEN_BUDGET"] == "256"
+    assert environ["MARSMITH_WORKERS"] == "1"
+    assert not secrets & set(environ)
 
 
 @pytest.mark.server

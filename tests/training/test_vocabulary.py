@@ -48,9 +48,7 @@ def test_special_tokens_seen_letters_and_all_signs_are_kept_before_any_word(toke
 
 
 def test_the_most_frequent_pieces_come_next_and_old_ids_break_ties(tokenizer: Tokenizer) -> None:
-    counts = Counter(
-        {"cat": 2, "##gy": 2, "dog": 1, "cats": 5, "##s": 9, "o": 1, "a": 1, "c": 1, "t": 1, "y": 1}
-    )
+    counts = Counter({"cat": 2, "##gy": 2, "dog": 1, "cats": 5, "##s": 9, "o": 1, "a": 1, "c": 1, "t": 1, "y": 1})
     letters = len(choose_pieces(tokenizer, counts, 1000)) - len(["cats", "cat", "dog", "##gy"])
     words = [set(choose_pieces(tokenizer, counts, letters + extra)) & set(WORDS) for extra in range(4)]
     assert words == [{"##s"}, {"##s", "cats"}, {"##s", "cats", "cat"}, {"##s", "cats", "cat", "##gy"}]
@@ -91,9 +89,7 @@ def test_a_pruned_tokenizer_splits_kept_words_as_before_under_new_ids(either: To
 
 
 def test_a_word_whose_piece_went_away_falls_back_on_shorter_pieces(tokenizer: Tokenizer) -> None:
-    kept = [
-        piece for piece in choose_pieces(tokenizer, count_pieces(tokenizer, CORPUS), 1000) if piece != "cats"
-    ]
+    kept = [piece for piece in choose_pieces(tokenizer, count_pieces(tokenizer, CORPUS), 1000) if piece != "cats"]
     pruned = prune_tokenizer(tokenizer, kept)
     assert pruned.encode("cats", add_special_tokens=False).tokens == ["cat", "##s"]
     assert pruned.encode("day", add_special_tokens=False).tokens == ["d", "##a", "##y"]
