@@ -27,7 +27,7 @@ class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
     def decode(self, item: Item) -> Uint8Array:
         """Image file -> uint8[H, W, 3] pixels of the network's input size."""
         options = self.settings.options
-        data = image_bytes_of(item, options.max_instance_bytes)
+        data = image_bytes_of(item, options.max_image_bytes)
         return resize(open_rgb(data, options.max_pixels), self.image)
 
     def predict(self, instances: Sequence[Uint8Array]) -> list[Float32Array]:

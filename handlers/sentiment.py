@@ -26,7 +26,7 @@ class SentimentHandler(BatchHandler[Tokens, tuple[Tokens, Any]]):
 
     def decode(self, item: Item) -> Tokens:
         """Text -> token ids, truncated to what the model reads."""
-        return self.encoder.encode(text_of(item, self.settings.options.max_instance_bytes))
+        return self.encoder.encode(text_of(item, self.settings.options.max_text_bytes))
 
     def predict(self, instances: Sequence[Tokens]) -> list[tuple[Tokens, Any]]:
         """Each instance with its probabilities float32[labels]."""

@@ -30,7 +30,8 @@ class Options:
     top_k: int = 5
     threads: int = 0
     max_instances: int = 64
-    max_instance_bytes: int = 20_000_000
+    max_text_bytes: int = 1_048_576
+    max_image_bytes: int = 20_000_000
     max_pixels: int = 64_000_000
     token_budget: int = 512
     image_batch: int = 16

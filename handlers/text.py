@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,10 @@ def _mask(word: str) -> str:
     return "http" if word.startswith("http") else word
 
 
+# More than words have in any language; a text with longer ones is read further.
+CHARACTERS_PER_TOKEN = 16
+WORD_END = re.compile(r"(?<=\S)\s")
+
 NORMALISERS: dict[str, Callable[[str], str]] = {"none": str, "tweet": normalise_tweet}
 
 
@@ -50,11 +55,22 @@ class TextEncoder:
         self._tokenizer = Tokenizer.from_file(str(tokenizer_file))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_tokens)
+        self._max_tokens = max_tokens
 
     def encode(self, text: str) -> Tokens:
-        """Token ids of one text, at most `max_tokens` of them."""
-        encoding = self._tokenizer.encode(self._normalise(text))
-        return Tokens(encoding.ids, bool(encoding.overflowing))
+        """Token ids of one text, at most `max_tokens` of them.
+
+        Only as much of a long text is tokenised as fills the model; it is cut before white space, where no token
+        reaches across, so the ids are those of the whole text.
+        """
+        text = self._normalise(text)
+        length = self._max_tokens * CHARACTERS_PER_TOKEN
+        while True:
+            match = WORD_END.search(text, length)
+            encoding = self._tokenizer.encode(text[: match.start()] if match else text)
+            if encoding.overflowing or match is None:
+                return Tokens(encoding.ids, bool(encoding.overflowing))
+            length *= 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ def test_one_bad_request_leaves_its_neighbours_alone(worker: Worker) -> None:
         (WorkerRequest.raw(b"[" * 100_000, "application/json"), 400),
         (WorkerRequest.raw(b'{"text": "\\ud800"}', "application/json"), 400),
         (WorkerRequest.raw(b'{"text": NaN}', "application/json"), 422),
-        (WorkerRequest.raw(b"x" * 20_000_001, "text/plain"), 413),
+        (WorkerRequest.raw(b"x" * 1_048_577, "text/plain"), 413),
         (WorkerRequest.raw(b"x\n[METRICS]evil.ms:1|#Level:Model", "text/plain"), 200),
     ],
     ids=range(11),

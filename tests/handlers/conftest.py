@@ -1,24 +1,30 @@
-"""Tiny checkpoints, and the archives that marsmith builds of them: once for the whole run."""
+"""Handlers in TorchServe's worker, and archives of tiny checkpoints, built once for the whole run."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests import tiny
+from tests.handlers.shouter import Shouter, make_root
+from tests.handlers.worker import Worker
 
 NUTRITION = """label,food,energy_kcal,protein_g,serving_g,source,source_id
 ramen,"Soup, ramen",63,3.5,240,USDA,1
 姓名,unknown dish,12.5,,,test,2
 """
-# Not in alphabetical order, and one dish that the table does not know.
-DISHES = ("ramen", "apple pie", "姓名", "sushi")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _no_network() -> None:
-    """Nothing here may ask the Hugging Face hub."""
+def _quiet_neighbour() -> Iterator[None]:
+    """Nothing here asks the Hugging Face hub, and torch's threads do not fight over busy cores."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HF_HUB_OFFLINE", "1")
+        yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +39,7 @@ def text_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
 
 @pytest.fixture(scope="session")
 def image_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.food_checkpoint(tmp_path_factory.mktemp("food"), DISHES)
+    return tiny.food_checkpoint(tmp_path_factory.mktemp("food"))
 
 
 @pytest.fixture(scope="session")
@@ -53,6 +59,16 @@ def image_root(image_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory)
     (image_checkpoint / "nutrition.csv").write_text(NUTRITION, encoding="utf-8")
     recipe = tiny.write_recipe(image_checkpoint, name="food", task="food", nutrition="nutrition.csv", top_k=3)
     return unpacked(recipe, tmp_path_factory.mktemp("image-archive"))
+
+
+@pytest.fixture
+def handler() -> Shouter:
+    return Shouter()
+
+
+@pytest.fixture
+def worker(handler: Shouter, tmp_path: Path) -> Worker:
+    return Worker(handler, make_root(tmp_path))
 
 
 def unpacked(recipe: Path, out: Path) -> Path:

@@ -84,9 +84,18 @@ def test_the_environment_beats_the_section_beats_the_file(
 
 
 def test_every_option_has_a_variable(file: Path) -> None:
-    names = ["top_k", "threads", "max_instances", "max_instance_bytes", "max_pixels", "token_budget", "image_batch"]
+    names = [
+        "top_k",
+        "threads",
+        "max_instances",
+        "max_text_bytes",
+        "max_image_bytes",
+        "max_pixels",
+        "token_budget",
+        "image_batch",
+    ]
     environ = {f"MARSMITH_{name.upper()}": str(100 + place) for place, name in enumerate(names)}
-    assert Settings.load(file, None, environ).options == Options(100, 101, 102, 103, 104, 105, 106)
+    assert Settings.load(file, None, environ).options == Options(100, 101, 102, 103, 104, 105, 106, 107)
 
 
 def test_the_process_environment_is_read_by_default(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

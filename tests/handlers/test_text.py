@@ -91,6 +91,25 @@ def test_token_ids_of_any_text_are_those_of_transformers(text_checkpoints: dict[
     compare()
 
 
+@pytest.mark.parametrize("model_type", ["bert", "roberta"])
+def test_long_texts_are_read_only_as_far_as_they_fill_the_model(
+    text_checkpoints: dict[str, Path], model_type: str
+) -> None:
+    """However a long text is pieced together, its ids are those of the whole text."""
+    encoder, reference = encoder_and_reference(text_checkpoints[model_type])
+    pieces = st.lists(st.sampled_from([*STRINGS, " " * 300, "\n", "long" * 200]), min_size=5, max_size=30)
+
+    @settings(max_examples=60, deadline=None)
+    @given(pieces, st.sampled_from(["", " ", "\t\n"]))
+    def compare(parts: list[str], glue: str) -> None:
+        text = glue.join(parts)
+        tokens = encoder.encode(text)
+        assert tokens.ids == reference(text, truncation=True, max_length=MAX_TOKENS)["input_ids"]
+        assert tokens.truncated == (len(reference(text)["input_ids"]) > MAX_TOKENS)
+
+    compare()
+
+
 def test_the_encoder_normalises_before_it_tokenises(text_checkpoints: dict[str, Path]) -> None:
     encoder, reference = encoder_and_reference(text_checkpoints["roberta"], "tweet")
     assert encoder.encode("@alice see https://t.co/x").ids == reference("@user see http")["input_ids"]

@@ -7,8 +7,9 @@ import torch
 from PIL import Image
 from transformers import ViTConfig, ViTForImageClassification
 
-from training.food import distillation_loss, features, load, logits, save
-from training.grocery import normalise, read_photo
+from training.food import distillation_loss, features, forward_seconds, load, logits, save, start_head
+from training.grocery import Photos, normalise, read_photo
+from training.tuning import predict
 
 
 @pytest.fixture
@@ -74,3 +75,19 @@ def test_the_soft_part_is_the_divergence_at_temperature_two_times_four() -> None
     divergence = 0.75 * np.log(1.5) + 0.25 * np.log(0.5)
     wanted = 0.7 * 4 * divergence + 0.3 * np.log(2)
     assert float(distillation_loss(student, teacher, torch.tensor([0]))) == pytest.approx(wanted, rel=1e-5)
+
+
+def test_the_first_head_tells_apart_what_the_network_already_sees(model: ViTForImageClassification) -> None:
+    labels = torch.arange(30) % 3
+    noise = torch.randint(0, 40, (30, 3, 28, 28), generator=torch.Generator().manual_seed(8))
+    photos = Photos((noise + 100 * labels.view(-1, 1, 1, 1)).to(torch.uint8), labels)
+    backbone = model.vit.layers[0].mlp.fc1.weight.clone()
+    start_head(model, photos)
+    answers = predict(lambda pixels: model(pixels).logits, photos)
+    assert (answers.argmax(dim=1) == labels).all()
+    assert torch.equal(model.vit.layers[0].mlp.fc1.weight, backbone)
+    assert model.dtype == torch.float32
+
+
+def test_a_photo_takes_some_time(model: ViTForImageClassification) -> None:
+    assert 0 < forward_seconds(model) < 1

@@ -59,10 +59,7 @@ def test_energy_agrees_with_the_nutrients(food: Food) -> None:
     assert food.carbohydrate_g is not None
     fibre = food.fibre_g or 0
     expected = (
-        PROTEIN * food.protein_g
-        + FAT * food.fat_g
-        + CARBOHYDRATE * (food.carbohydrate_g - fibre)
-        + FIBRE * fibre
+        PROTEIN * food.protein_g + FAT * food.fat_g + CARBOHYDRATE * (food.carbohydrate_g - fibre) + FIBRE * fibre
     )
     if food.energy_kcal < LOW_ENERGY_KCAL:
         assert food.energy_kcal == pytest.approx(expected, abs=LOW_ENERGY_TOLERANCE_KCAL)

@@ -7,8 +7,15 @@ from training.tuning import BATCH, Accuracy, Plan, batches, fit, parameter_group
 
 
 def plan(**changes: float) -> Plan:
-    settings = {"epochs": 2, "lr": 1e-3, "layer_decay": 0.5, "frozen": 0, "seed": 1} | changes
-    return Plan(**settings)  # type: ignore[arg-type]
+    settings = {"epochs": 2, "lr": 1e-3, "layer_decay": 0.5, "frozen": 0, "relative": False, "seed": 1}
+    return Plan(**(settings | changes))  # type: ignore[arg-type]
+
+
+def rates_of(model: ViTForImageClassification, settings: Plan) -> dict[str, float]:
+    """The learning rate of each parameter that learns, by name."""
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    groups = parameter_groups(model, settings)
+    return {names[id(p)]: group["lr"] for group in groups for p in group["params"]}  # type: ignore[attr-defined,misc]
 
 
 def photos(count: int) -> Photos:
@@ -53,18 +60,31 @@ def test_the_rate_climbs_to_its_peak_and_falls_to_nothing() -> None:
 
 
 def test_each_layer_learns_half_as_fast_as_the_one_above(model: ViTForImageClassification) -> None:
-    groups = parameter_groups(model, plan())
-    assert [group["lr"] for group in groups] == pytest.approx([1e-3 / 16, 1e-3 / 8, 1e-3 / 4, 1e-3 / 2, 1e-3])
+    rates = rates_of(model, plan())
+    assert rates["vit.embeddings.cls_token"] == pytest.approx(1e-3 / 16)
+    for layer, rate in enumerate((1e-3 / 8, 1e-3 / 4, 1e-3 / 2)):
+        assert rates[f"vit.layers.{layer}.mlp.fc2.weight"] == pytest.approx(rate)
+    assert rates["vit.layernorm.weight"] == rates["classifier.bias"] == pytest.approx(1e-3)
+    assert len(rates) == len(list(model.parameters()))
     assert all(parameter.requires_grad for parameter in model.vit.layers.parameters())
 
 
 def test_frozen_layers_and_the_embeddings_below_do_not_learn(model: ViTForImageClassification) -> None:
-    groups = parameter_groups(model, plan(frozen=2))
-    assert [group["lr"] for group in groups] == pytest.approx([0.5e-3, 1e-3])
-    learning = {name.split(".")[1] for name, p in model.named_parameters() if p.requires_grad}
-    assert learning == {"layers", "layernorm", "weight", "bias"}
-    assert not any(p.requires_grad for p in model.vit.layers[:2].parameters())
-    assert all(p.requires_grad for p in model.vit.layers[2].parameters())
+    rates = rates_of(model, plan(frozen=2))
+    assert {name.rpartition(".layers.")[2].split(".")[0] for name in rates} == {"2", "vit", "classifier"}
+    assert rates["vit.layers.2.mlp.fc1.weight"] == pytest.approx(0.5e-3)
+    assert {name for name, p in model.named_parameters() if p.requires_grad} == set(rates)
+
+
+def test_folded_layers_step_in_proportion_to_their_weights(model: ViTForImageClassification) -> None:
+    with torch.no_grad():
+        model.vit.layers[2].mlp.fc2.weight.copy_(torch.tensor([0.0014, -0.0014] * 16).expand(16, 32))
+        model.vit.layers[2].attention.o_proj.weight.fill_(0.028)
+    rates = rates_of(model, plan(relative=True))
+    assert rates["vit.layers.2.mlp.fc2.weight"] == pytest.approx(0.5e-3 * 0.1)
+    assert rates["vit.layers.2.mlp.fc2.bias"] == pytest.approx(0.5e-3 * 0.1)
+    assert rates["vit.layers.2.attention.o_proj.weight"] == pytest.approx(0.5e-3 * 2)
+    assert rates["vit.layers.2.mlp.fc1.weight"] == rates["vit.layers.2.attention.q_proj.weight"] == 0.5e-3
 
 
 def test_every_photo_is_seen_once_an_epoch() -> None:

@@ -1,0 +1,103 @@
+"""BatchHandler.initialize: settings, thread plan, and failures that TorchServe can report."""
+
+import logging
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handlers import base
+from handlers.base import BatchHandler
+from tests.handlers.shouter import Shouter, make_root
+from tests.handlers.worker import Worker
+
+ROOT = Path(__file__).parents[2]
+
+
+class Unloadable(BatchHandler[str, str]):
+    """Its load raises what the test gives it."""
+
+    error: Exception
+
+    def load(self) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [KeyError("vocab"), ValueError("bad graph"), OSError(2, "No such file"), RuntimeError("r"), ImportError("i")],
+)
+def test_whatever_fails_at_load_is_reported_by_torchserve(tmp_path: Path, error: Exception) -> None:
+    """serve#1010, serve#849, serve#2030: TorchServe's worker answers RuntimeError and MemoryError, and no others."""
+    handler = Unloadable()
+    handler.error = error
+    with pytest.raises(RuntimeError) as caught:
+        Worker(handler, make_root(tmp_path))
+    assert str(caught.value) == f"Model failed to load: {error}"
+    assert caught.value.__cause__ is error
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({"handler": {"topk": 3}}, "model-config.yaml has handler options nobody reads: topk"),
+        ({"handler": {"top_k": "x"}}, "handler option top_k is 'x': set it to a whole number, 0 or more"),
+        ({"minWorkers": "two"}, "invalid literal"),
+        ([1], "list"),
+    ],
+)
+def test_a_wrong_configuration_is_reported_at_load(tmp_path: Path, config: Any, reason: str) -> None:
+    with pytest.raises(RuntimeError, match=f"^Model failed to load: .*{reason}"):
+        Worker(Shouter(), make_root(tmp_path), config)
+
+
+def test_a_missing_serving_json_is_reported_at_load(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"^Model failed to load: serving\.json cannot be used"):
+        Worker(Shouter(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("config", "environ", "threads"),
+    [
+        (None, {}, 8),
+        ({}, {}, 8),
+        ({"minWorkers": 2}, {}, 4),
+        ({"minWorkers": 3}, {}, 2),
+        ({"minWorkers": 20}, {}, 1),
+        ({"minWorkers": 2}, {"MARSMITH_WORKERS": "4"}, 2),
+        ({"minWorkers": 2}, {"MARSMITH_WORKERS": ""}, 4),
+        ({"minWorkers": 2, "handler": {"threads": 3}}, {}, 3),
+        ({"minWorkers": 2, "handler": {"threads": 0}}, {}, 4),
+        ({"minWorkers": 2, "handler": {"threads": 3}}, {"MARSMITH_THREADS": "5"}, 5),
+        ({"minWorkers": 2, "handler": None}, {}, 4),
+    ],
+)
+def test_the_workers_share_the_cores_unless_threads_are_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: Any, environ: dict[str, str], threads: int
+) -> None:
+    """serve#2432, serve#2023, serve#1128, serve#1138"""
+    monkeypatch.setattr(base, "available_cores", lambda: 8)
+    monkeypatch.delenv("MARSMITH_WORKERS", raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    handler = Shouter()
+    Worker(handler, make_root(tmp_path), config)
+    assert handler.threads == threads
+
+
+def test_the_thread_plan_is_logged_at_load(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        Worker(Shouter(), make_root(tmp_path, threads=3))
+    assert caplog.messages == ["shouter 1.0 loaded, 3 threads"]
+
+
+def test_a_worker_imports_neither_torch_nor_transformers_nor_marsmith() -> None:
+    """Design rule 1. Imports cost seconds and memory in every worker."""
+    code = (
+        "import sys, handlers.sentiment, handlers.food;"
+        "print(sorted({'torch', 'transformers', 'ts', 'marsmith', 'onnx'} & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert (ran.stdout, ran.stderr) == ("[]\n", "")
