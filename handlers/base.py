@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from handlers.engine import available_cores, intra_op_threads
-from handlers.errors import RequestError, ServerFault, TooLarge, UnprocessableInstance
+from handlers.errors import Overloaded, RequestError, ServerFault, TooLarge, UnprocessableInstance
 from handlers.requests import Item, Items, Request, items
 from handlers.responses import Response, plain
 from handlers.settings import Settings
@@ -22,6 +23,12 @@ ResultT = TypeVar("ResultT")
 
 # Workers of every model on this machine together, set by whoever starts the server; else this model's own number.
 WORKERS_VARIABLE = "MARSMITH_WORKERS"
+# TorchServe ends a worker that takes longer than this for a batch (model-config.yaml), and every request in it.
+RESPONSE_TIMEOUT_S = 120
+# Nothing new is begun after this share of it; what was begun has the rest.
+BEGIN_SHARE = 0.4
+# Instances that `predict` gets at once, so that the clock is looked at between.
+PREDICT_INSTANCES = 16
 
 
 @dataclass(slots=True)
@@ -46,6 +53,8 @@ class BatchHandler(Generic[InstanceT, ResultT]):
     settings: Settings
     model_dir: Path
     threads: int
+    begin_seconds: float = BEGIN_SHARE * RESPONSE_TIMEOUT_S
+    _deadline: float = float("inf")
 
     def load(self) -> None:
         """Open what `predict` needs from `self.model_dir`."""
@@ -73,6 +82,7 @@ class BatchHandler(Generic[InstanceT, ResultT]):
             self.settings = Settings.load(self.model_dir / "serving.json", config.get("handler"))
             workers = int(os.environ.get(WORKERS_VARIABLE) or config.get("minWorkers") or 1)
             self.threads = self.settings.options.threads or intra_op_threads(available_cores(), workers)
+            self.begin_seconds = BEGIN_SHARE * float(config.get("responseTimeout") or RESPONSE_TIMEOUT_S)
             self.load()
         except Exception as error:
             raise RuntimeError(f"Model failed to load: {error}") from error
@@ -80,11 +90,12 @@ class BatchHandler(Generic[InstanceT, ResultT]):
 
     def handle(self, data: list[dict[str, Any]], context: Any) -> list[bytes]:
         """One body for each request of the batch; statuses and content types go through the context."""
+        self._deadline = time.monotonic() + self.begin_seconds
         jobs = [self._decode(Request.of(fields, context, index)) for index, fields in enumerate(data)]
         pending = [
             (job, place) for job in jobs for place, slot in enumerate(job.slots) if not isinstance(slot, RequestError)
         ]
-        for (job, place), result in zip(pending, self._predict([j.slots[p] for j, p in pending]), strict=True):
+        for (job, place), result in zip(pending, self._predict_in_time([j.slots[p] for j, p in pending]), strict=True):
             job.slots[place] = result
         return [self._respond(job).send(context, index) for index, job in enumerate(jobs)]
 
@@ -97,23 +108,36 @@ class BatchHandler(Generic[InstanceT, ResultT]):
                 raise UnprocessableInstance("The list is empty: send at least one instance.")
             if len(job.shape.items) > limit:
                 raise TooLarge(f"At most {limit} instances fit in one request.")
-            job.slots = [_guard(self.decode, item) for item in job.shape.items]
+            job.slots = [_guard(self._decode_in_time, item) for item in job.shape.items]
         except RequestError as error:
             job.failure = error
         except Exception as error:
             job.failure = _fault(error)
         return job
 
+    def _decode_in_time(self, item: Item) -> InstanceT:
+        if time.monotonic() > self._deadline:
+            raise Overloaded
+        return self.decode(item)
+
+    def _predict_in_time(self, instances: Sequence[InstanceT]) -> list[ResultT | RequestError]:
+        results: list[ResultT | RequestError] = []
+        for begin in range(0, len(instances), PREDICT_INSTANCES):
+            part = instances[begin : begin + PREDICT_INSTANCES]
+            late = time.monotonic() > self._deadline
+            results += [Overloaded()] * len(part) if late else self._predict(part)
+        return results
+
     def _predict(self, instances: Sequence[InstanceT]) -> Sequence[ResultT | RequestError]:
         """Results in order; when the batch fails, each instance is tried alone, so that only the culprit fails."""
-        if not instances:
-            return []
         try:
             results = self.predict(instances)
             if len(results) == len(instances):
                 return results
             raise ValueError(f"predict gave {len(results)} results for {len(instances)} instances")
-        except Exception as error:
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # a Rust panic is no Exception
             if len(instances) == 1:
                 return [_fault(error)]
         return [self._predict([instance])[0] for instance in instances]
@@ -150,11 +174,13 @@ def _guard(hook: Callable[[Any], Any], argument: Any) -> Any:
         return hook(argument)
     except RequestError as error:
         return error
-    except Exception as error:
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # a Rust panic is no Exception
         return _fault(error)
 
 
-def _fault(error: Exception) -> ServerFault:
+def _fault(error: BaseException) -> ServerFault:
     """Log where an unexpected exception came from, never its text: that may quote the request."""
     frames = []
     trace = error.__traceback__

@@ -4,7 +4,8 @@
     ├── MalformedRequest        400  the bytes are not what they claim to be
     ├── TooLarge                413  more bytes, pixels or instances than the limits allow
     ├── UnsupportedMedia        415  a media type or image format that the model does not read
-    └── UnprocessableInstance   422  well-formed, but there is nothing to predict from
+    ├── UnprocessableInstance   422  well-formed, but there is nothing to predict from
+    └── Overloaded              503  the batch took so long that this instance was not begun
 
 `ServerFault` (500) is ours: the client learns that it happened, never why.
 """
@@ -57,6 +58,16 @@ class UnprocessableInstance(RequestError):
 
     status = 422
     type = "unprocessable"
+
+
+class Overloaded(RequestError):
+    """Answered before TorchServe would end the worker, and the whole batch with it."""
+
+    status = 503
+    type = "overloaded"
+
+    def __init__(self) -> None:
+        super().__init__("The server had no time left for this instance. Send fewer at once, or try again.")
 
 
 class ServerFault(RequestError):

@@ -60,7 +60,10 @@ def _upright(image: Image.Image) -> Image.Image:
 def _rgb(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I;16") or image.mode == "I":
         # 16-bit grey: keep the high byte, where Pillow's own conversion clips at 255.
-        return Image.fromarray((np.asarray(image).astype(np.int64).clip(0, 65535) >> 8).astype(np.uint8)).convert("RGB")
+        grey = np.asarray(image)
+        if grey.dtype != np.uint16:
+            grey = grey.clip(0, 65535).astype(np.uint16)
+        return Image.fromarray((grey >> 8).astype(np.uint8)).convert("RGB")
     if image.mode == "F":
         raise UnsupportedMedia("An image of floating-point pixels has no defined range: send 8-bit pixels.")
     if image.has_transparency_data:

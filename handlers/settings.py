@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 FORMAT = 1
+# Every other option is at least 1.
+SMALLEST = {"threads": 0}
 ENVIRONMENT_PREFIX = "MARSMITH_"
 
 
@@ -110,17 +112,17 @@ def _override(options: Options, section: Mapping[str, Any], environ: Mapping[str
     for name in sorted(known):
         variable = ENVIRONMENT_PREFIX + name.upper()
         if variable in environ:
-            changes[name] = _whole_number(variable, environ[variable])
+            changes[name] = _whole_number(variable, environ[variable], SMALLEST.get(name, 1))
         elif name in section:
-            changes[name] = _whole_number(f"handler option {name}", section[name])
+            changes[name] = _whole_number(f"handler option {name}", section[name], SMALLEST.get(name, 1))
     return dataclasses.replace(options, **changes)
 
 
-def _whole_number(where: str, value: object) -> int:
+def _whole_number(where: str, value: object, smallest: int) -> int:
     try:
         number = int(str(value))
     except ValueError:
-        number = -1
-    if number < 0:
-        raise SettingsError(f"{where} is {value!r}: set it to a whole number, 0 or more")
+        number = smallest - 1
+    if number < smallest:
+        raise SettingsError(f"{where} is {value!r}: set it to a whole number, {smallest} or more")
     return number

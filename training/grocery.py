@@ -43,9 +43,7 @@ class Photos:
 def read_labels(folder: Path) -> list[str]:
     """Return the 43 coarse class names in id order, as people write them ("Sour Cream")."""
     with (folder / "classes.csv").open(newline="", encoding="utf-8") as file:
-        names = {
-            int(row["Coarse Class ID (int)"]): row["Coarse Class Name (str)"] for row in csv.DictReader(file)
-        }
+        names = {int(row["Coarse Class ID (int)"]): row["Coarse Class Name (str)"] for row in csv.DictReader(file)}
     return [names[index].replace("-", " ").replace("_", " ").strip() for index in range(len(names))]
 
 

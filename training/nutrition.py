@@ -95,9 +95,7 @@ def refresh(foods: list[Food], rows: Path) -> list[Food]:
             raise NutritionError(f"two rows of {key[0]} are called {key[1]!r}")
         found[key] = row
     if missing := sorted(wanted - found.keys()):
-        raise NutritionError(
-            "not among the rows: " + "; ".join(f"{food}, {source}" for source, food in missing)
-        )
+        raise NutritionError("not among the rows: " + "; ".join(f"{food}, {source}" for source, food in missing))
     return [_with_figures(food, found[food.key]) for food in foods]
 
 

@@ -3,166 +3,42 @@
 Each kind is a function of a random generator that returns one piece, so that no two on a heap are alike.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+# numpy types its ufuncs as Any.
+# mypy: disable-error-code="no-any-return"
 
 import numpy as np
 from numpy.random import Generator
 
-from training.render import Body, Field, Floats, Skin, smoothstep, unit
-
-GAMMA = 2.2
-# Multipliers of a common integer hash (xxHash's primes), for lattice noise.
-HASH_AXES = np.array([2654435761, 2246822519, 3266489917], np.uint32)
-HASH_MIX = np.uint32(668265263)
-UINT16 = np.uint32(0xFFFF)
-WHOLE = np.array([[0, 0, 0, 1]], np.float32)
+from training.render import Body, Floats, Skin, smoothstep, unit
+from training.solids import WHOLE, Grain, Tube, around, blend, bulb, linear, lumps, noise, oval, pole, rod
 
 Piece = tuple[Body, Skin]
 
-
-def noise(points: Floats, octaves: int = 1) -> Floats:
-    """Return value noise [N] in 0..1 with one bump a unit; each further octave is twice as fine and half as strong."""
-    total = np.zeros(len(points), np.float32)
-    for octave in range(octaves):
-        scaled = points * np.float32(2**octave) + np.float32(17.3 * octave)
-        cell = np.floor(scaled)
-        part = scaled - cell
-        part = part * part * (3 - 2 * part)
-        keys = cell.astype(np.int64).astype(np.uint32) * HASH_AXES
-        corners = (keys, keys + HASH_AXES)
-        shares = (1 - part, part)
-        for x, y, z in np.ndindex(2, 2, 2):
-            mixed = corners[x][:, 0] ^ corners[y][:, 1] ^ corners[z][:, 2]
-            mixed = (mixed ^ (mixed >> 15)) * HASH_MIX
-            mixed = (mixed ^ (mixed >> 13)) & UINT16
-            total += shares[x][:, 0] * shares[y][:, 1] * shares[z][:, 2] * mixed * np.float32(0.5**octave)
-    return total / np.float32(UINT16 * (2 - 0.5 ** (octaves - 1)))
-
-
-@dataclass(frozen=True, slots=True)
-class Grain:
-    """Noise of one piece's own."""
-
-    shift: Floats
-
-    @classmethod
-    def of(cls, rng: Generator) -> "Grain":
-        return cls(rng.uniform(0, 500, 3).astype(np.float32))
-
-    def __call__(self, points: Floats, frequency: float, octaves: int = 1) -> Floats:
-        return noise(points * np.float32(frequency) + self.shift, octaves)
-
-
-def linear(text: str) -> Floats:
-    """Return the linear RGB [3] of a hex colour such as "f07d0c"."""
-    return np.array([(int(text[at : at + 2], 16) / 255) ** GAMMA for at in (0, 2, 4)], np.float32)
-
-
-def blend(first: Floats, second: Floats | str, share: Floats | float) -> Floats:
-    """Mix colours: `share` [N] of the second into the first."""
-    other = linear(second) if isinstance(second, str) else second
-    return first + (other - first) * np.asarray(share, np.float32)[..., None]
-
-
-def bulb(radius: Field, bound: float, spheres: Floats = WHOLE, caution: float = 0.85) -> Body:
-    """Return a star-shaped solid: `radius` [N] over unit directions [N, 3], never above `bound`."""
-
-    def distance(points: Floats) -> Floats:
-        length = np.maximum(np.linalg.norm(points, axis=1), np.float32(1e-4))
-        return (length - radius(points / length[:, None])) * np.float32(caution)
-
-    return Body(distance, bound, spheres.astype(np.float32))
-
-
-@dataclass(frozen=True, slots=True)
-class Tube:
-    """A rod of `length` bent by `bend` radians in the xz plane; `radius` over t in -1..1 and the angle around."""
-
-    length: float
-    bend: float
-    radius: Callable[[Floats, Floats], Floats]
-
-    def at(self, points: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return t (beyond -1..1 at the rounded ends), the angle around the axis and the distance from it."""
-        curve = np.float32(self.length / self.bend)
-        height = points[:, 2] + curve
-        angle = np.arctan2(points[:, 0], height)
-        held = np.clip(angle, -self.bend / 2, self.bend / 2)
-        across = points - curve * np.stack([np.sin(held), 0 * held, np.cos(held) - 1], axis=1)
-        outward = across[:, 0] * np.sin(held) + across[:, 2] * np.cos(held)
-        return angle * np.float32(2 / self.bend), np.arctan2(across[:, 1], outward), np.linalg.norm(across, axis=1)
-
-    def body(self, spheres: int = 7) -> Body:
-        def distance(points: Floats) -> Floats:
-            t, around, gap = self.at(points)
-            return (gap - self.radius(np.clip(t, -1, 1), around)) * np.float32(0.8)
-
-        t = np.linspace(-1, 1, spheres, dtype=np.float32)
-        angle, curve = t * self.bend / 2, self.length / self.bend
-        middles = [curve * np.sin(angle), 0 * t, curve * (np.cos(angle) - 1), self.radius(t, 0 * t)]
-        stand_ins = np.stack(middles, axis=1).astype(np.float32)
-        bound = float((np.linalg.norm(stand_ins[:, :3], axis=1) + stand_ins[:, 3]).max())
-        return Body(distance, bound * 1.05, stand_ins)
-
-
-def lumps(rng: Generator, strength: float, waves: int = 4) -> Field:
-    """Return a smooth random field over unit directions, cheap enough to march through."""
-    along = (rng.normal(size=(3, waves)) * 1.6).astype(np.float32)
-    phase = rng.uniform(0, 2 * np.pi, waves).astype(np.float32)
-    return lambda d: np.sin(d @ along + phase).sum(axis=1) * np.float32(strength / waves)
-
-
-def pole(directions: Floats, width: float) -> Floats:
-    """Return a bump [N] around the upper pole."""
-    return np.exp((directions[:, 2] - 1) / np.float32(width))
-
-
-def around(points: Floats) -> Floats:
-    """Return the angle [N] around the z axis."""
-    return np.arctan2(points[:, 1], points[:, 0])
-
-
+# Pores along the radius of an orange.
 PORES = 28
 
 
-def citrus(
-    rng: Generator, colours: tuple[str, str, str], tip: float, tall: float, gloss: tuple[float, float]
-) -> Piece:
-    """Return a citrus fruit: a ball with pored skin, drawn out by `tall`, with nipples of height `tip`."""
-    grain, base, uneven = Grain.of(rng), linear(colours[0]), lumps(rng, 0.06)
-    tint, tall = rng.uniform(0, 1), tall * rng.uniform(0.9, 1.15)
+def orange(rng: Generator) -> Piece:
+    """An orange, more or less ripe, pored and with the scar of its stem."""
+    grain, uneven, ripe = Grain.of(rng), lumps(rng, 0.06), rng.uniform(0, 1)
 
     def radius(d: Floats) -> Floats:
-        lengthened = 1 / np.sqrt(1 - d[:, 2] ** 2 * np.float32(1 - 1 / (1 + tall) ** 2))
-        ends = np.exp((np.abs(d[:, 2]) - 1) / np.float32(0.03)) * tip
-        return lengthened + ends - (0.05 if tip == 0 else 0.03) * pole(d, 0.008) + uneven(d)
+        return oval(d, -0.03) - 0.05 * pole(d, 0.008) + uneven(d)
 
     def relief(p: Floats) -> Floats:
         return -0.0035 * smoothstep(0.4, 0.75, grain(p, PORES)) + 0.012 * grain(p, 4)
 
     def colour(p: Floats) -> Floats:
-        skin = blend(base, colours[1], tint * grain(p, 1.2, 3))
-        skin = blend(skin, colours[2], 0.8 * smoothstep(0.55, 0.75, grain(p + 9, 0.8, 2)))
+        skin = blend(linear("f0790a"), "dd5c08", ripe * grain(p, 1.2, 3))
+        skin = blend(skin, "f59a22", 0.8 * smoothstep(0.55, 0.75, grain(p + 9, 0.8, 2)))
         skin = skin * (1 - 0.12 * smoothstep(0.5, 0.8, grain(p, PORES)))[:, None]
-        return blend(skin, "5c5a28", smoothstep(0.994, 0.997, unit(p)[:, 2]))
+        return blend(skin, "7a7434", 0.8 * smoothstep(0.996, 0.998, unit(p)[:, 2]))
 
-    return bulb(radius, 1.1 + tall + tip), Skin(colour, relief, *gloss, 0.35)
-
-
-def orange(rng: Generator) -> Piece:
-    return citrus(rng, ("f0790a", "dd5c08", "f59a22"), 0.0, -0.03, (1.2, 0.45))
-
-
-def lemon(rng: Generator) -> Piece:
-    return citrus(rng, ("eabc18", "d8a412", "e2ca42"), 0.22, 0.32, (1.0, 0.5))
-
-
-def lime(rng: Generator) -> Piece:
-    return citrus(rng, ("66801c", "455f18", "aaa640"), 0.12, 0.12, (1.3, 0.38))
+    return bulb(radius, 1.1), Skin(colour, relief, 1.2, 0.45, 0.35)
 
 
 def tomato(rng: Generator) -> Piece:
+    """A tomato, its calyx a five-pointed star around the pole."""
     grain, ribs, turn, uneven = Grain.of(rng), rng.uniform(0.0, 0.035), rng.uniform(0, 6), lumps(rng, 0.05)
     ripe = rng.uniform(0, 1)
 
@@ -184,6 +60,7 @@ def tomato(rng: Generator) -> Piece:
 
 
 def apple(rng: Generator) -> Piece:
+    """A red apple, streaked over yellow."""
     grain, uneven, blush = Grain.of(rng), lumps(rng, 0.05), rng.uniform(0.35, 0.6)
 
     def radius(d: Floats) -> Floats:
@@ -195,9 +72,11 @@ def apple(rng: Generator) -> Piece:
 
     def colour(p: Floats) -> Floats:
         d = unit(p)
-        streaks = noise(np.stack([9 * np.cos(around(d)), 9 * np.sin(around(d)), 1.2 * d[:, 2]], axis=1) + grain.shift, 2)
+        streaks = noise(
+            np.stack([9 * np.cos(around(d)), 9 * np.sin(around(d)), 1.2 * d[:, 2]], axis=1) + grain.shift, 2
+        )
         side = grain(d, 0.7) + 0.5 * (streaks - 0.5)
-        skin = blend(linear("d09a3a"), "b0201a", smoothstep(blush - 0.45, blush + 0.15, side))
+        skin = blend(linear("ccab40"), "ae1f1c", smoothstep(blush - 0.45, blush + 0.15, side))
         skin = blend(skin, "e8cf8a", 0.2 * smoothstep(0.78, 0.88, grain(p, 14)))
         stem = rod(p, (0, 0, 0.55), (0.12, 0.05, 1.15), 0.045) < 0.02
         return blend(blend(skin, "8a8a34", 0.8 * pole(d, 0.03)), "4a3018", stem.astype(np.float32))
@@ -207,11 +86,12 @@ def apple(rng: Generator) -> Piece:
 
 
 def kiwi(rng: Generator) -> Piece:
+    """A kiwi fruit, now and then with a sticker."""
     grain, uneven, tall = Grain.of(rng), lumps(rng, 0.07), rng.uniform(0.15, 0.35)
-    label = unit(rng.normal(size=3)) if rng.uniform() < 0.35 else None
+    label = unit(rng.normal(size=3).astype(np.float32)) if rng.uniform() < 0.35 else None
 
     def radius(d: Floats) -> Floats:
-        return 1 / np.sqrt(1 - d[:, 2] ** 2 * np.float32(1 - 1 / (1 + tall) ** 2)) - 0.06 * pole(d, 0.02) + uneven(d)
+        return oval(d, tall) - 0.06 * pole(d, 0.02) + uneven(d)
 
     def colour(p: Floats) -> Floats:
         fuzz = grain(p * np.array([1, 1, 0.35], np.float32), 18, 2)
@@ -222,29 +102,12 @@ def kiwi(rng: Generator) -> Piece:
     return bulb(radius, 1.5), Skin(colour, lambda p: 0.012 * grain(p, 14), 1.2, 0.55, 0.3)
 
 
-def avocado(rng: Generator) -> Piece:
-    grain, uneven, ripe = Grain.of(rng), lumps(rng, 0.06), rng.uniform(0, 1)
-
-    def radius(d: Floats) -> Floats:
-        return 0.98 + 0.6 * smoothstep(0.0, 1.1, d[:, 2]) + uneven(d)
-
-    def relief(p: Floats) -> Floats:
-        return 0.025 * grain(p, 11, 2)
-
-    def colour(p: Floats) -> Floats:
-        skin = blend(linear("30261e"), "42401f" if ripe > 0.5 else "40271f", grain(p, 1.3, 3))
-        skin = blend(skin, "75603f", 0.35 * smoothstep(0.55, 0.8, grain(p, 12, 2)))
-        return blend(skin, "7a6236", smoothstep(0.992, 0.996, unit(p)[:, 2]))
-
-    return bulb(radius, 1.7, np.array([[0, 0, 0, 1], [0, 0, 0.6, 0.78]])), Skin(colour, relief, 1.6, 0.45, 0.2)
-
-
 def melon(rng: Generator) -> Piece:
     """A watermelon."""
     grain, tall = Grain.of(rng), rng.uniform(0.05, 0.2)
 
     def radius(d: Floats) -> Floats:
-        return 1 / np.sqrt(1 - d[:, 2] ** 2 * np.float32(1 - 1 / (1 + tall) ** 2)) - 0.04 * pole(np.abs(d), 0.02)
+        return oval(d, tall) - 0.04 * pole(np.abs(d), 0.02)
 
     def colour(p: Floats) -> Floats:
         d = unit(p)
@@ -257,10 +120,11 @@ def melon(rng: Generator) -> Piece:
 
 
 def potato(rng: Generator) -> Piece:
+    """A potato with a few eyes."""
     grain, uneven, tall = Grain.of(rng), lumps(rng, 0.28), rng.uniform(0.2, 0.7)
 
     def radius(d: Floats) -> Floats:
-        return 1 / np.sqrt(1 - d[:, 2] ** 2 * np.float32(1 - 1 / (1 + tall) ** 2)) + uneven(d)
+        return oval(d, tall) + uneven(d)
 
     def colour(p: Floats) -> Floats:
         skin = blend(linear("bb9468"), "a07a52", grain(p, 1.5, 3))
@@ -271,7 +135,8 @@ def potato(rng: Generator) -> Piece:
 
 
 def pepper(rng: Generator) -> Piece:
-    grain, lobes, uneven = Grain.of(rng), rng.choice([3, 4]), lumps(rng, 0.08)
+    """A red bell pepper of three or four lobes."""
+    grain, lobes, uneven = Grain.of(rng), int(rng.integers(3, 5)), lumps(rng, 0.08)
     turn, stem_end = rng.uniform(0, 6), (0.1, 0.05, 1.3)
 
     def radius(d: Floats) -> Floats:
@@ -293,6 +158,7 @@ def pepper(rng: Generator) -> Piece:
 
 
 def carrots(rng: Generator) -> Piece:
+    """A carrot without its leaves."""
     grain, thick = Grain.of(rng), rng.uniform(0.75, 1.1)
 
     def radius(t: Floats, _around: Floats) -> Floats:
@@ -305,16 +171,16 @@ def carrots(rng: Generator) -> Piece:
 
     def colour(p: Floats) -> Floats:
         t, _, _ = tube.at(p)
-        skin = blend(linear("e5720f"), "cf5a0c", grain(p, 1.5, 3))
+        skin = blend(linear("e07a1c"), "c9600f", grain(p, 1.5, 3))
         skin = blend(skin, "a8541c", 0.7 * smoothstep(0.62, 0.8, grain(p * np.array([6, 1, 1], np.float32), 1.6, 2)))
-        return blend(skin, "5c5420", smoothstep(-0.96, -1.01, t))
+        return blend(skin, "7d6a2c", smoothstep(-1.0, -1.06, t))
 
     return tube.body(), Skin(colour, relief, 0.9, 0.4, 0.4)
 
 
 def cucumber(rng: Generator) -> Piece:
-    """A cucumber shrunk into plastic film, whose creases catch the light."""
-    grain = Grain.of(rng)
+    """A cucumber shrunk into plastic film, whose creases catch the light, under a paper label."""
+    grain, side, middle = Grain.of(rng), rng.uniform(0, 6), rng.uniform(-0.3, 0.3)
 
     def radius(t: Floats, angle: Floats) -> Floats:
         return 0.62 - 0.22 * smoothstep(0.75, 1.0, np.abs(t)) + 0.012 * np.cos(7 * angle)
@@ -327,12 +193,16 @@ def cucumber(rng: Generator) -> Piece:
     def colour(p: Floats) -> Floats:
         t, angle, _ = tube.at(p)
         skin = blend(linear("16341a"), "2d5524", smoothstep(0.2, 1, np.cos(7 * angle)) * 0.7 * grain(p, 1, 2))
-        return blend(skin, "6c8a44", 0.6 * smoothstep(0.8, 1.1, np.abs(t)))
+        skin = blend(skin, "6c8a44", 0.6 * smoothstep(0.8, 1.1, np.abs(t)))
+        label = smoothstep(0.1, 0.09, np.abs(t - middle)) * smoothstep(0.2, 0.24, np.cos(angle - side))
+        band = smoothstep(0.035, 0.03, np.abs(t - middle - 0.04))
+        return blend(skin, blend(linear("d8dce0"), "2a62a8", band), label)
 
     return tube.body(9), Skin(colour, relief, 2.6, 0.14, 0.15)
 
 
 def zucchini(rng: Generator) -> Piece:
+    """A zucchini (courgette)."""
     grain = Grain.of(rng)
 
     def radius(t: Floats, angle: Floats) -> Floats:
@@ -343,14 +213,15 @@ def zucchini(rng: Generator) -> Piece:
 
     def colour(p: Floats) -> Floats:
         t, angle, _ = tube.at(p)
-        skin = blend(linear("305a22"), "22461a", 0.5 + 0.5 * np.cos(5 * angle))
-        skin = blend(skin, "6f8f48", 0.6 * smoothstep(0.52, 0.75, grain(p * np.array([0.5, 1, 1], np.float32), 22, 2)))
+        skin = blend(linear("2f5020"), "1f3c18", 0.5 + 0.5 * np.cos(5 * angle))
+        skin = blend(skin, "67803e", 0.4 * smoothstep(0.52, 0.75, grain(p * np.array([0.5, 1, 1], np.float32), 22, 2)))
         return blend(skin, "8aa05c", smoothstep(0.86, 0.95, t))
 
-    return tube.body(), Skin(colour, lambda p: 0.01 * grain(p, 4), 1.4, 0.22, 0.2)
+    return tube.body(), Skin(colour, lambda p: 0.01 * grain(p, 4), 1.2, 0.27, 0.2)
 
 
 def aubergine(rng: Generator) -> Piece:
+    """An aubergine."""
     grain, turn = Grain.of(rng), rng.uniform(0, 6)
 
     def radius(t: Floats, angle: Floats) -> Floats:
@@ -371,6 +242,7 @@ def aubergine(rng: Generator) -> Piece:
 
 
 def banana(rng: Generator) -> Piece:
+    """A banana, not yet yellow at the ends."""
     grain, green = Grain.of(rng), rng.uniform(0, 0.5)
 
     def radius(t: Floats, angle: Floats) -> Floats:
@@ -390,15 +262,9 @@ def banana(rng: Generator) -> Piece:
     return tube.body(9), Skin(colour, lambda p: 0.01 * grain(p, 3), 0.9, 0.38, 0.35)
 
 
-def rod(points: Floats, start: tuple[float, float, float], end: tuple[float, float, float], radius: float) -> Floats:
-    """Return the distance [N] to a straight round-ended rod."""
-    axis = np.subtract(end, start).astype(np.float32)
-    offset = points - np.asarray(start, np.float32)
-    along = np.clip(offset @ axis / (axis @ axis), 0, 1)
-    return np.linalg.norm(offset - along[:, None] * axis, axis=1) - np.float32(radius)
-
-
 def sticker(skin: Floats, points: Floats, towards: Floats) -> Floats:
     """Put a white oval sticker with a green band onto the skin, on the side `towards`."""
     from_middle = 1 - unit(points) @ towards.astype(np.float32)
-    return blend(blend(skin, "e8e6da", smoothstep(0.052, 0.047, from_middle)), "2f7a3a", smoothstep(0.022, 0.018, from_middle))
+    return blend(
+        blend(skin, "e8e6da", smoothstep(0.052, 0.047, from_middle)), "2f7a3a", smoothstep(0.022, 0.018, from_middle)
+    )

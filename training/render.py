@@ -5,35 +5,49 @@ Shadows and ambient occlusion come from spheres that stand in for the neighbours
 so the cost grows with what is seen. Arrays are float32; points and colours are [N, 3], colours linear RGB.
 """
 
+# numpy types its ufuncs as Any.
+# mypy: disable-error-code="no-any-return"
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.floating]
 Field = Callable[[Floats], Floats]
 
+# Lengths in a body's own units, in which it is about 1 thick.
 MARCH_STEPS = 48
 HIT = 2e-3
 NORMAL_STEP = 2e-3
 RELIEF_STEP = 1e-2
 # Pixels shaded at once, which bounds memory: each meets every neighbour's stand-in spheres.
 CHUNK = 4_000
-# Neighbours further away than this many of their own radii cast neither shadow nor occlusion.
+# Things further away than this many of their own radii cast neither shadow nor occlusion.
 REACH = 6.0
+# A bounding sphere's outline is an ellipse; this much more than its radius covers it within 35 degrees of the axis.
+OUTLINE = 1.15
 # Four directions whose weighted sum is a gradient.
 TETRAHEDRON = np.array([[1, -1, -1], [-1, -1, 1], [-1, 1, -1], [1, 1, 1]], np.float32)
 
-KEY_DIRECTION = np.array([-0.35, 0.25, 0.9], np.float32) / np.float32(np.linalg.norm([-0.35, 0.25, 0.9]))
-KEY_COLOUR = np.array([1.95, 1.75, 1.45], np.float32)
-SKY_COLOUR = np.array([0.50, 0.48, 0.46], np.float32)
-LAMP_COLOUR = np.array([3.2, 3.0, 2.6], np.float32)
+# A warm key light from above, a greyish dome, and ceiling lamps that only gleam.
+KEY_DIRECTION = np.array([-0.351, 0.251, 0.902], np.float32)
+KEY_COLOUR = np.array([0.99, 0.89, 0.74], np.float32)
 SHADOW_SHARPNESS = 3.0
-# Ceiling lamps as seen in a mirror: strips along y at these x, on a plane one unit above.
-LAMPS_AT = (-0.9, 0.1, 1.3)
-LAMP_HALF_WIDTH = 0.1
-LAMP_HALF_LENGTH = 0.35
+SKY_COLOUR = np.array([0.50, 0.48, 0.46], np.float32)
+# The dome's share that reaches every side; the rest comes from above.
+SKY_EVEN = 0.62
+# Crevices are darker than the neighbours' spheres alone make them, and filled with light of their own colour.
+CREVICE_POWER, BOUNCE = 1.3, 0.6
+# Where the key light fades, flesh turns this much of its softness more colourful.
+WARM_SHADE = 0.3
+# Lamps as seen in a mirror: strips along y at these x, on a plane one unit above.
+LAMPS_AT, LAMPS_Y = (-0.9, 0.1, 1.3), 0.3
+LAMP_HALF_WIDTH, LAMP_HALF_LENGTH = 0.1, 0.35
+LAMP_COLOUR = np.array([12.8, 12.0, 10.4], np.float32)
+GLOW = 0.25
+# Reflectance of wax and skin at normal incidence (Schlick's approximation).
 FRESNEL_0 = 0.04
 
 
@@ -166,7 +180,7 @@ def lamps(mirrored: Floats, roughness: float) -> Floats:
     height = np.maximum(mirrored[:, 2], np.float32(0.05))
     x, y = mirrored[:, 0] / height, mirrored[:, 1] / height
     edge = 0.03 + 0.8 * roughness
-    along = smoothstep(edge, -edge, np.abs(y - np.float32(0.3)) - LAMP_HALF_LENGTH)
+    along = smoothstep(edge, -edge, np.abs(y - np.float32(LAMPS_Y)) - LAMP_HALF_LENGTH)
     across = sum((smoothstep(edge, -edge, np.abs(x - at) - LAMP_HALF_WIDTH) for at in LAMPS_AT), np.zeros_like(x))
     spread = LAMP_HALF_WIDTH / (LAMP_HALF_WIDTH + 0.5 * edge)
     return across * along * smoothstep(0.0, 0.25, mirrored[:, 2]) * np.float32(spread)
@@ -181,22 +195,21 @@ def shade(thing: Thing, points: Floats, view: Floats, spheres: Floats) -> Floats
         slope = gradient(skin.relief, own, RELIEF_STEP)
         facing = unit(smooth - (slope - (slope * smooth).sum(axis=1, keepdims=True) * smooth))
     facing, smooth = facing @ thing.rotation.T, smooth @ thing.rotation.T
-    sky, key = occlusion(points, smooth, spheres)
     albedo = skin.colour(own)
-    # Light that bounced between neighbours of the same colour fills crevices with that colour, not with grey.
-    sky = (sky**np.float32(1.3))[:, None]
-    sky = sky / (1 - albedo * 0.6 * (1 - sky))
-    dome = np.float32(0.62) + np.float32(0.38) * facing[:, 2:]
+    sky, key = occlusion(points, smooth, spheres)
+    sky = (sky ** np.float32(CREVICE_POWER))[:, None]
+    sky = sky / (1 - albedo * BOUNCE * (1 - sky)) * (SKY_EVEN + (1 - SKY_EVEN) * facing[:, 2:])
     cosine = facing @ KEY_DIRECTION
     lit = np.clip((cosine + skin.softness) / (1 + skin.softness), 0, 1) * key
-    bleed = albedo ** np.float32(0.8) if skin.softness else albedo
-    colour = albedo * SKY_COLOUR * dome * sky + np.where(cosine[:, None] > 0.25, albedo, bleed) * KEY_COLOUR * lit[:, None] / np.float32(np.pi) * 1.6
+    fading = 1 - smoothstep(0.0, 0.5, cosine)
+    flesh = albedo ** (1 - WARM_SHADE * skin.softness * fading)[:, None]
+    matt = albedo * SKY_COLOUR * sky + flesh * KEY_COLOUR * lit[:, None]
     towards_eye = -(view * facing).sum(axis=1)
-    fresnel = FRESNEL_0 + (1 - FRESNEL_0) * np.clip(1 - towards_eye, 0, 1) ** 5
     mirrored = view + 2 * towards_eye[:, None] * facing
+    fresnel = FRESNEL_0 + (1 - FRESNEL_0) * np.clip(1 - towards_eye, 0, 1) ** 5
     gleam = skin.shine * fresnel * (0.35 + 0.65 * key)
-    glow = np.float32(0.25) * (1 - skin.roughness) * np.clip(mirrored[:, 2], 0, 1) * sky.mean(axis=1)
-    return colour + gleam[:, None] * (lamps(mirrored, skin.roughness)[:, None] * LAMP_COLOUR * 4 + glow[:, None])
+    glow = GLOW * (1 - skin.roughness) * np.clip(mirrored[:, 2], 0, 1) * sky.mean(axis=1)
+    return matt + gleam[:, None] * (lamps(mirrored, skin.roughness)[:, None] * LAMP_COLOUR + glow[:, None])
 
 
 def render(things: Sequence[Thing], camera: Camera, size: int) -> tuple[Floats, Floats]:
@@ -232,10 +245,10 @@ def _window(thing: Thing, camera: Camera, size: int) -> tuple[slice, slice]:
     """Return the rows and columns that the thing's bounding sphere may cover."""
     right, up, forward = camera.frame() @ (thing.centre - np.asarray(camera.eye, np.float32))
     radius = thing.body.bound * thing.scale
-    if forward < radius * 1.1:
+    if forward < radius * OUTLINE:
         return slice(0, size), slice(0, size)
-    reach = 1.15 * radius * (1 + (abs(right) + abs(up)) / forward)
-    scale = size / (camera.width * (forward - 0 * radius))
+    reach = OUTLINE * radius * (1 + (abs(right) + abs(up)) / forward)
+    scale = size / (camera.width * forward)
 
     def span(middle: float) -> slice:
         low, high = size / 2 + (middle - reach) * scale, size / 2 + (middle + reach) * scale

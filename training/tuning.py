@@ -32,13 +32,15 @@ class Plan:
     """How to train.
 
     `lr` is the head's peak rate; each layer learns `layer_decay` times as fast as the one above it (Clark
-    et al., ICLR 2020). The first `frozen` layers, and with them the embeddings, keep their weights.
+    et al., ICLR 2020). The first `frozen` layers, and with them the embeddings, keep their weights. `relative` makes
+    the steps of folded layers follow the size of their weights, see `relative_step`.
     """
 
     epochs: int
     lr: float
     layer_decay: float
     frozen: int
+    relative: bool
     seed: int
 
 
@@ -86,7 +88,7 @@ def parameter_groups(model: ViTForImageClassification, plan: Plan) -> list[dict[
     depth = len(learning) - 1
     rates = [plan.lr * plan.layer_decay ** (depth - index) for index in range(depth + 1)]
     return [
-        {"params": [parameter], "lr": rate * relative_step(name, module)}
+        {"params": [parameter], "lr": rate * (relative_step(name, module) if plan.relative else 1.0)}
         for module, rate in zip(learning, rates, strict=True)
         for name, parameter in module.named_parameters()
     ]

@@ -42,9 +42,7 @@ def read_backbone(path: Path) -> Dinov2Model:
             weights = [tensors[name] for name in node.input if name in tensors]
             state |= {f"{module}.weight": weight.T.contiguous() for weight in weights}
     state["embeddings.position_embeddings"] = torch.cat([tensors[name] for name in POSITION_TENSORS], dim=1)
-    model, info = Dinov2Model.from_pretrained(
-        None, config=BACKBONE, state_dict=state, output_loading_info=True
-    )
+    model, info = Dinov2Model.from_pretrained(None, config=BACKBONE, state_dict=state, output_loading_info=True)
     if info["missing_keys"]:
         raise RuntimeError(f"{path} lacks {sorted(info['missing_keys'])}")
     return model.eval()
@@ -97,9 +95,7 @@ def to_classifier(backbone: Dinov2Model, labels: Sequence[str], image_size: int)
     model = ViTForImageClassification(config).eval()
     embeddings, target = backbone.embeddings, model.vit.embeddings
     target.cls_token.copy_(embeddings.cls_token)
-    target.position_embeddings.copy_(
-        resize_positions(embeddings.position_embeddings, image_size // source.patch_size)
-    )
+    target.position_embeddings.copy_(resize_positions(embeddings.position_embeddings, image_size // source.patch_size))
     target.patch_embeddings.load_state_dict(embeddings.patch_embeddings.state_dict())
     for old, new in zip(backbone.encoder.layer, model.vit.layers, strict=True):
         new.layernorm_before.load_state_dict(old.norm1.state_dict())

@@ -8,15 +8,17 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
+import yaml
+
+from marsmith.atomic import atomic
 from marsmith.errors import ArchiveError
 from marsmith.serving import dump_json
 
@@ -49,7 +51,7 @@ def write(path: Path, members: Mapping[PurePosixPath, Source]) -> dict[str, Memb
     written: dict[str, Member] = {}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _atomic(path) as stream, zipfile.ZipFile(stream, "w") as zip_file:
+        with atomic(path) as stream, zipfile.ZipFile(stream, "w") as zip_file:
             for name in sorted(members, key=str):
                 add(zip_file, name, members[name], written)
             digests = {name: {"size": m.size, "sha256": m.sha256} for name, m in sorted(written.items())}
@@ -90,24 +92,6 @@ def _open(source: Source) -> IO[bytes]:
     return io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
 
 
-@contextmanager
-def _atomic(path: Path) -> Iterator[IO[bytes]]:
-    """A stream beside `path` that takes its name on success and disappears on any failure."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
 def extract(path: Path, out: Path) -> None:
     """Unpack an archive into the directory `out`. Raises ArchiveError."""
     with opened(path) as zip_file:
@@ -123,6 +107,13 @@ def read_json(path: Path, member: str) -> dict[str, object]:
     return value
 
 
+def read_yaml(path: Path, member: str) -> dict[str, Any]:
+    """One YAML member of an archive; empty where there is none. Raises ArchiveError."""
+    with opened(path) as zip_file:
+        value = yaml.safe_load(zip_file.read(member)) if member in zip_file.namelist() else None
+    return value if isinstance(value, dict) else {}
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[zipfile.ZipFile]:
     """The archive as a zip file; what goes wrong with it comes out as ArchiveError."""
@@ -133,5 +124,9 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
         raise ArchiveError(f"There is no archive {path}. Build it with marsmith build.") from None
     except KeyError as error:
         raise ArchiveError(f"{path} is not a Marsmith archive: {str(error).strip(chr(34))}.") from None
-    except (OSError, zipfile.BadZipFile, ValueError) as error:
-        raise ArchiveError(f"{path} is not a readable archive ({error}): build it again.") from None
+    except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, yaml.YAMLError) as error:
+        raise ArchiveError(f"{path} is not a readable archive ({_first_line(error)}): build it again.") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -57,12 +58,12 @@ def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
         members: dict[PurePosixPath, archive.Source] = {
             **_code(recipe),
             MODEL / "serving.json": serving.to_json(),
-            MODEL / "config.json": dump_json(checkpoint.config),
+            MODEL / "config.json": dump_json({k: v for k, v in checkpoint.config.items() if k != "_name_or_path"}),
             MODEL / GRAPH: Path(scratch) / GRAPH,
             MODEL / WEIGHTS: Path(scratch) / WEIGHTS,
             PurePosixPath(manifest.CONFIG_FILE): manifest.model_config(recipe),
             PurePosixPath(manifest.REQUIREMENTS_FILE): manifest.requirements(recipe.task),
-            PurePosixPath(archive.MANIFEST): manifest.manifest(recipe, f"{recipe.task}.py"),
+            PurePosixPath(archive.MANIFEST): manifest.manifest(recipe, f"{recipe.task}.py", checkpoint.source),
         }
         members |= {MODEL / name: content for name, content in reference.preprocessing().items()}
         if nutrition:
@@ -97,13 +98,17 @@ def _nutrition(recipe: Recipe) -> dict[str, dict[str, object]]:
     file = recipe.directory / recipe.nutrition
     try:
         with file.open(encoding="utf-8", newline="") as stream:
-            return {row["label"]: _nutrition_row(row) for row in csv.DictReader(stream)}
-    except (OSError, ValueError, KeyError) as error:
+            return {row["label"]: _nutrition_row(row) for row in csv.DictReader(stream, strict=True)}
+    except (OSError, ValueError, KeyError, csv.Error) as error:
         raise RecipeError(f"The nutrition table {file} cannot be used: {error}.") from None
 
 
 def _nutrition_row(row: dict[str, str]) -> dict[str, object]:
+    if None in row or None in row.values():
+        raise ValueError(f"the row of {row['label']} has more or fewer cells than the header")
     per_100g = {key: float(value) for key, value in row.items() if key.endswith(("_g", "_kcal")) and value}
+    if not all(map(math.isfinite, per_100g.values())):
+        raise ValueError(f"the row of {row['label']} has a number that is not finite")
     serving_g = per_100g.pop("serving_g", None)
     return {
         "food": row["food"],

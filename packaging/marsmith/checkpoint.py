@@ -16,6 +16,8 @@ WEIGHTS_INDEX = "model.safetensors.index.json"
 PICKLED_WEIGHTS = "pytorch_model.bin"
 HUB_FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
 HUB_ID = re.compile(r"^[\w.-]+/[\w.-]+$")
+# Those whose encoder takes position ids and a 4-D mask, so that texts can be packed (export.py).
+TEXT_MODEL_TYPES = ("bert", "roberta", "xlm-roberta")
 PLACEHOLDER_LABEL = re.compile(r"^LABEL_\d+$")
 SAFETENSORS_LENGTH_BYTES = 8
 
@@ -54,6 +56,8 @@ def resolve(recipe: Recipe) -> Checkpoint:
         )
     config = _read_json(path / "config.json")
     _check_architecture(config, recipe.task)
+    if recipe.task == "sentiment":
+        _check_text_model(config)
     _check_files(path, recipe)
     return Checkpoint(path, source, config, recipe.labels or _labels(config))
 
@@ -92,6 +96,14 @@ def _check_architecture(config: dict[str, Any], task: str) -> None:
             f"The checkpoint is a {architecture}, the task {task} needs a ...{ending}: "
             "choose another checkpoint, or fine-tune this one first."
         )
+
+
+def _check_text_model(config: dict[str, Any]) -> None:
+    model_type = config.get("model_type")
+    if model_type not in TEXT_MODEL_TYPES:
+        raise CheckpointError(f"A {model_type} model cannot be packed yet: use one of {', '.join(TEXT_MODEL_TYPES)}.")
+    if not isinstance(config.get("pad_token_id", 0), int):
+        raise CheckpointError("The checkpoint's config.json has no pad_token_id: set it to the tokenizer's.")
 
 
 def _check_files(path: Path, recipe: Recipe) -> None:

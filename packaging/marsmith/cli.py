@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +35,12 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 
 
 def main() -> None:
-    """Run the command line: an expected error is one sentence on standard error and exit code 1."""
+    """Run the command line: an expected error is one sentence on standard error and exit code 1.
+
+    SIGTERM and SIGHUP end a command as Ctrl-C does, so that servers and half-written files go with it.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     try:
         app()
     except MarsmithError as error:
@@ -128,8 +134,8 @@ def serve(
 
     with Server(archives, Ports(port), token=token) as server:
         _start(server)
-        for key, value in server.headers().items():
-            out.print(f"{key}: {value}", soft_wrap=True)
+        if token:
+            err.print(f"TorchServe's tokens, which expire after an hour: {server.key_file}", soft_wrap=True)
         _serve(server)
 
 
@@ -142,13 +148,10 @@ def _start(server: Server) -> None:
 
 def _serve(server: Server) -> None:
     """Serve until Ctrl-C or SIGTERM. Raises ServerError when the server ends by itself."""
-    import signal
-
     from marsmith.errors import ServerError
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     names = ", ".join(server.archives)
-    out.print(f"Serving {names} at {server.ports.url}. Ctrl-C stops.", soft_wrap=True)
+    err.print(f"Serving {names} at {server.ports.url}. Ctrl-C stops.", soft_wrap=True)
     try:
         code = server.wait()
     except KeyboardInterrupt:
@@ -211,5 +214,5 @@ def demo(
             out.print(answers_table(answers))
         check(answers)
         if not once:
-            out.print(next_steps(models, server), soft_wrap=True, markup=False)
+            err.print(next_steps(models, server), soft_wrap=True, markup=False)
             _serve(server)

@@ -18,7 +18,7 @@ from marsmith.errors import ClientError
 TIMEOUT_S = 120
 # Enough requests in flight to fill a batch (recipe: batch_size 16) without flooding the queue.
 CONCURRENCY = 16
-# The status of what never left: there is no HTTP answer to it.
+# The status of what got no HTTP answer.
 NOT_SENT = 0
 
 
@@ -50,9 +50,14 @@ class Client:
         self._url = url.rstrip("/")
         self._headers = headers or {}
         self._local = threading.local()
+        self._reached = False
 
     def predict(self, model: str, data: str | bytes) -> Prediction:
-        """Predict from one text (str) or image file (bytes). Raises ClientError when no HTTP answer comes."""
+        """Predict from one text (str) or image file (bytes).
+
+        Raises ClientError when the server cannot be reached. Once it has answered, a connection that breaks is the
+        fault of that one request (TorchServe breaks it on a body that is too large): status 0.
+        """
         if isinstance(data, str):
             body, content_type = json.dumps({"text": data}).encode(), "application/json"
         else:
@@ -64,11 +69,16 @@ class Client:
                 headers={"Content-Type": content_type, **self._headers},
                 timeout=TIMEOUT_S,
             )
+        except (requests.ReadTimeout, requests.exceptions.ChunkedEncodingError) as error:
+            return Prediction(NOT_SENT, {"message": f"The server gave no whole answer ({type(error).__name__})."})
         except requests.RequestException as error:
+            if self._reached:
+                return Prediction(NOT_SENT, {"message": f"The server broke the connection ({type(error).__name__})."})
             raise ClientError(
                 f"No answer from {self._url} ({type(error).__name__}): "
                 "start a server with marsmith serve, or name yours with --url."
             ) from None
+        self._reached = True
         try:
             return Prediction(response.status_code, response.json())
         except ValueError:
@@ -91,6 +101,13 @@ class Client:
 
     def _session(self) -> requests.Session:
         if not hasattr(self._local, "session"):
-            self._local.session = requests.Session()
+            self._local.session = direct_session()
         session: requests.Session = self._local.session
         return session
+
+
+def direct_session() -> requests.Session:
+    """A session that goes straight to the server: no proxy and no .netrc of the environment stands between."""
+    session = requests.Session()
+    session.trust_env = False
+    return session

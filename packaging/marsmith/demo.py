@@ -31,8 +31,8 @@ class Answer:
         body = self.prediction.body
         if not self.prediction.ok:
             return False
-        best = body["dishes"][0] if "dishes" in body else body
-        return bool(best["label"] == self.expected)
+        best = body["dishes"][0] if body.get("dishes") else body
+        return bool(best.get("label") == self.expected)
 
 
 def build_starters(models: Path, store: Path, progress: Progress) -> Iterator[Built]:
@@ -72,7 +72,8 @@ def check(answers: list[Answer]) -> None:
 def next_steps(models: Path, server: Server) -> str:
     """What to try while the server runs."""
     url = server.ports.url
-    photo = next(sample.image for sample in Recipe.load(models / "food").samples if sample.image)
+    photos = (sample.image for sample in Recipe.load(models / "food").samples if sample.image)
+    photo = next(photos, Path("photo.jpg"))
     return (
         "\nTry next, in another terminal:\n"
         "  curl -H 'Content-Type: application/json' -d '{\"text\": \"What a lovely day!\"}' "

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from marsmith import archive
 from marsmith.digest import file_sha256
 from marsmith.errors import ArchiveError
@@ -24,6 +22,7 @@ class Card:
     version: str
     handler: str
     task: str
+    checkpoint: str
     precision: str
     labels: list[str]
     requirements: list[str]
@@ -46,16 +45,18 @@ def inspect(path: Path) -> Card:
         if not isinstance(model, dict) or "handler" not in model:
             raise ArchiveError(f"{path} has no {archive.MANIFEST} that names a handler: TorchServe cannot serve it.")
         serving = json.loads(text(SERVING) or "{}")
-        config = yaml.safe_load(text(model.get("configFile")))
+        ours = manifest.get("marsmith")
+        ours, serving = (value if isinstance(value, dict) else {} for value in (ours, serving))
         return Card(
             name=str(model.get("modelName", path.stem)),
             version=str(model.get("modelVersion", "")),
             handler=str(model["handler"]),
-            task=str(manifest.get("marsmith", {}).get("task", "unknown (not built by Marsmith)")),
+            task=str(ours.get("task", "unknown (not built by Marsmith)")),
+            checkpoint=str(ours.get("checkpoint", "unknown")),
             precision=str(serving.get("precision", "unknown")),
             labels=[str(label) for label in serving.get("labels", [])],
             requirements=text(model.get("requirementsFile")).split(),
-            config=config if isinstance(config, dict) else {},
+            config=archive.read_yaml(path, str(model.get("configFile"))),
             members=len(names),
             size=path.stat().st_size,
             sha256=file_sha256(path),

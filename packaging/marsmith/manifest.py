@@ -22,8 +22,8 @@ WORKER_REQUIREMENTS = {
 }
 
 
-def manifest(recipe: Recipe, entry: str) -> bytes:
-    """MANIFEST.json in the stock schema; TorchServe ignores the key `marsmith`."""
+def manifest(recipe: Recipe, entry: str, checkpoint: str) -> bytes:
+    """MANIFEST.json in the stock schema; TorchServe ignores the key `marsmith`, which says what was built from what."""
     return dump_json(
         {
             "createdOn": CREATED_ON,
@@ -36,7 +36,7 @@ def manifest(recipe: Recipe, entry: str) -> bytes:
                 "configFile": CONFIG_FILE,
             },
             "archiverVersion": ARCHIVER_VERSION,
-            "marsmith": {"version": version("marsmith"), "task": recipe.task},
+            "marsmith": {"version": version("marsmith"), "task": recipe.task, "checkpoint": checkpoint},
         }
     )
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from marsmith.atomic import atomic
 from marsmith.client import Client, Prediction
 from marsmith.errors import ClientError
 from marsmith.show import answer
@@ -46,7 +45,7 @@ def predict_to(
             failed += not prediction.ok
             line = _line(name, prediction)
             if sink:
-                sink.write(line)
+                sink.write(line.encode("utf-8"))
             elif as_json:
                 out.file.write(line)
             else:
@@ -65,7 +64,8 @@ def _inputs(images: Sequence[Path], texts: Path | None) -> tuple[list[str | int]
     if texts is None:
         return [str(image) for image in images], list(images)
     try:
-        lines = texts.read_text(encoding="utf-8").splitlines()
+        # A line ends with a newline alone: str.splitlines would also split at separators that occur in tweets.
+        lines = texts.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ClientError(
             f"{texts} cannot be read as UTF-8 text: {getattr(error, 'strerror', None) or 'it is not'}."
@@ -80,22 +80,16 @@ def _line(name: str | int, prediction: Prediction) -> str:
 
 
 @contextmanager
-def _sink(output: Path | None) -> Iterator[IO[str] | None]:
-    """A text stream that becomes `output` when all went well."""
+def _sink(output: Path | None) -> Iterator[IO[bytes] | None]:
+    """A stream that becomes `output` when all went well. Raises ClientError when it cannot be written."""
     if output is None:
         yield None
         return
     try:
-        handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
+        with atomic(output) as stream:
+            yield stream
     except OSError as error:
         raise ClientError(f"{output} cannot be written: {error.strerror}.") from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            yield stream
-        Path(name).replace(output)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _bar(err: Console) -> Progress:

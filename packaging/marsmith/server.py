@@ -16,20 +16,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import psutil
 import requests
 
 from marsmith import archive
+from marsmith.client import direct_session
 from marsmith.errors import ArchiveError, ServerError
 from marsmith.java import java_home
 from marsmith.manifest import CONFIG_FILE
 from marsmith.progress import Progress, silent
+from marsmith.recipe import NAME_PATTERN
 from marsmith.resources import config_properties
 
 HOST = "127.0.0.1"
 READY_TIMEOUT_S = 180
+# Java and the workers start before a model loads.
+START_MARGIN_S = 60
 STOP_TIMEOUT_S = 30
 POLL_S = 0.25
 REQUEST_TIMEOUT_S = 10
@@ -95,6 +98,7 @@ class Server:
         self._scratch = tempfile.TemporaryDirectory(prefix="marsmith-server-")
         self._home = Path(self._scratch.name)
         self._process: subprocess.Popen[bytes] | None = None
+        self._session = direct_session()
 
     def start(self) -> None:
         """Start TorchServe. Raises ServerError when it cannot be."""
@@ -134,18 +138,26 @@ class Server:
             "MARSMITH_WORKERS": str(workers),
         }
 
+    @property
+    def key_file(self) -> Path:
+        """Where TorchServe keeps its tokens, when they are on; they expire after an hour."""
+        return self._home / "key_file.json"
+
     def headers(self, key: str = "inference") -> dict[str, str]:
         """What a client must send: the token of `key` (inference or management), when tokens are on."""
         if not self._token:
             return {}
-        keys = json.loads((self._home / "key_file.json").read_text(encoding="utf-8"))
+        keys = json.loads(self.key_file.read_text(encoding="utf-8"))
         return {"Authorization": f"Bearer {keys[key]['key']}"}
 
-    def wait_ready(self, timeout_s: float = READY_TIMEOUT_S, progress: Progress = silent) -> None:
+    def wait_ready(self, timeout_s: float | None = None, progress: Progress = silent) -> None:
         """Return when every worker of every model is READY.
 
-        Raises ServerError with the worker's own words when one fails, when the server ends, or after `timeout_s`.
+        Raises ServerError with the worker's own words when one fails, when the server ends, or after `timeout_s`, which
+        by default covers what the archives allow their workers.
         """
+        if timeout_s is None:
+            timeout_s = max(READY_TIMEOUT_S, *(_startup_timeout(path) for path in self.archives.values()))
         deadline = time.monotonic() + timeout_s
         waiting = set(self.archives)
         while waiting:
@@ -165,8 +177,8 @@ class Server:
     def _is_ready(self, name: str) -> bool:
         url = f"{self.ports.management_url}/models/{name}"
         try:
-            response = requests.get(url, headers=self.headers("management"), timeout=REQUEST_TIMEOUT_S)
-        except (requests.RequestException, OSError):
+            response = self._session.get(url, headers=self.headers("management"), timeout=REQUEST_TIMEOUT_S)
+        except (requests.RequestException, OSError, ValueError):  # ValueError: a key file half written
             return False
         if response.status_code == requests.codes.not_found:
             raise ServerError(
@@ -204,22 +216,16 @@ class Server:
 
     def stop(self) -> None:
         """End the server and everything it started, and remove its directory. Safe to call twice."""
-        if self._process is not None:
-            family = _family(self._process.pid)
-            # Java closes its workers on SIGTERM; the Python launcher only waits for Java.
-            for process in family:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    if process.name() == "java":
-                        process.terminate()
-            _, alive = psutil.wait_procs(family, timeout=STOP_TIMEOUT_S)
-            for process in alive:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-            self._process = None
-        self._scratch.cleanup()
+        process, self._process = self._process, None
+        try:
+            if process is not None:
+                _end_java(process.pid)
+        finally:
+            if process is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            self._scratch.cleanup()
 
     def __enter__(self) -> Server:
         return self
@@ -241,24 +247,30 @@ def effective_config(ports: Ports, *, token: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _family(pid: int) -> list[psutil.Process]:
-    try:
-        launcher = psutil.Process(pid)
-        return [launcher, *launcher.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return []
+def _end_java(launcher: int) -> None:
+    """Ask Java to end, which closes its workers, and wait for it; the Python launcher only waits for Java."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        java = [child for child in psutil.Process(launcher).children() if child.name() == "java"]
+        for process in java:
+            process.terminate()
+        psutil.wait_procs(java, timeout=STOP_TIMEOUT_S)
 
 
 def _model_name(path: Path) -> str:
     model = archive.read_json(path, archive.MANIFEST).get("model")
     if not isinstance(model, Mapping) or not {"modelName", "handler"} <= set(model):
         raise ArchiveError(f"The manifest of {path} names no model and handler: TorchServe cannot serve it.")
-    return str(model["modelName"])
+    name = str(model["modelName"])
+    if not re.fullmatch(NAME_PATTERN, name):
+        raise ArchiveError(f"The model name in {path} cannot be routed by TorchServe: build the archive again.")
+    return name
+
+
+def _startup_timeout(path: Path) -> int:
+    seconds = archive.read_yaml(path, CONFIG_FILE).get("startupTimeout")
+    return START_MARGIN_S + (seconds if isinstance(seconds, int) else 0)
 
 
 def _workers(path: Path) -> int:
-    import yaml
-
-    with archive.opened(path) as zip_file:
-        config: Any = yaml.safe_load(zip_file.read(CONFIG_FILE)) if CONFIG_FILE in zip_file.namelist() else None
-    return int(config.get("minWorkers", 1)) if isinstance(config, dict) else 1
+    workers = archive.read_yaml(path, CONFIG_FILE).get("minWorkers")
+    return workers if isinstance(workers, int) else 1

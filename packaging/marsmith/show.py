@@ -22,7 +22,7 @@ def answer(prediction: Prediction) -> tuple[str, str, str]:
     body = prediction.body
     best, note = body, "truncated" if isinstance(body, dict) and body.get("truncated") else ""
     if isinstance(body, dict) and "dishes" in body:
-        best = body["dishes"][0]
+        best = body["dishes"][0] if body["dishes"] else {}
         note = _nutrition(best.get("nutrition"))
     if not isinstance(best, dict) or "label" not in best:
         return str(best), "", ""
@@ -62,6 +62,7 @@ def card(details: Card) -> Table:
     rows: list[tuple[str, object]] = [
         ("task", details.task),
         ("handler", details.handler),
+        ("checkpoint", details.checkpoint),
         ("precision", details.precision),
         ("labels", ", ".join(details.labels) or "unknown"),
         ("workers", details.config.get("minWorkers", "the server's default")),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from marsmith.build import Built
+from tests.packaging.ports import free_ports
 
 SENTENCE_TIMEOUT_S = 60
 
@@ -73,7 +74,7 @@ def test_inspect_reads_archives_that_others_made(tmp_path: Path) -> None:
         (("serve", "nowhere.mar"), "There is no archive nowhere.mar"),
         (("predict", "food"), "Name either image files, or a text file with --file."),
         (("predict", "food", "--file", "nowhere.txt"), "nowhere.txt cannot be read as UTF-8 text"),
-        (("demo", "--once", "--models", "nowhere", "--port", "18700"), "does not hold the starter checkpoints"),
+        (("demo", "--once", "--models", "nowhere", "--port", str(free_ports().first)), "does not hold the starter"),
     ],
 )
 def test_a_mistake_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:

@@ -22,19 +22,9 @@ from marsmith.client import Client
 from marsmith.errors import ArchiveError, ServerError
 from marsmith.predict import predict_to
 from marsmith.server import Ports, Server, effective_config
+from tests.packaging.ports import free_ports
 
 TIMEOUT_S = 60
-
-
-def free_ports() -> Ports:
-    """Five free ports in a row."""
-    for first in range(18080, 19000, 5):
-        try:
-            Ports(first).check_free()
-        except ServerError:
-            continue
-        return Ports(first)
-    raise AssertionError("no free ports")
 
 
 def png(colour: str = "red", size: tuple[int, int] = (50, 40)) -> bytes:
