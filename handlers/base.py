@@ -125,7 +125,7 @@ class BatchHandler(Generic[InstanceT, ResultT]):
         for begin in range(0, len(instances), PREDICT_INSTANCES):
             part = instances[begin : begin + PREDICT_INSTANCES]
             late = time.monotonic() > self._deadline
-            results += [Overloaded()] * len(part) if late else self._predict(part)
+            results.extend([Overloaded()] * len(part) if late else self._predict(part))
         return results
 
     def _predict(self, instances: Sequence[InstanceT]) -> Sequence[ResultT | RequestError]:

@@ -43,7 +43,7 @@ def test_whatever_fails_at_load_is_reported_by_torchserve(tmp_path: Path, error:
     ("config", "reason"),
     [
         ({"handler": {"topk": 3}}, "model-config.yaml has handler options nobody reads: topk"),
-        ({"handler": {"top_k": "x"}}, "handler option top_k is 'x': set it to a whole number, 0 or more"),
+        ({"handler": {"top_k": "x"}}, "handler option top_k is 'x': set it to a whole number, 1 or more"),
         ({"minWorkers": "two"}, "invalid literal"),
         ([1], "list"),
     ],

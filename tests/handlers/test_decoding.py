@@ -64,7 +64,7 @@ def test_text_comes_through_unchanged(item: Item, text: str) -> None:
         (Item(b"caf\xc3\xa9", "text/plain", "ascii"), MalformedRequest),
         (Item(b"a", "text/plain", "no-such-charset"), UnsupportedMedia),
         (Item(b"a", "text/plain", "hex"), UnsupportedMedia),
-        (Item(b"a", "text/plain", "utf\x008"), MalformedRequest),
+        (Item(b"a", "text/plain", "utf\x008"), UnsupportedMedia),
         (Item(PNG, "image/png"), UnsupportedMedia),
         (Item(b"RIFF", "audio/wav"), UnsupportedMedia),
         (Item(b"RIFF", "video/mp4"), UnsupportedMedia),

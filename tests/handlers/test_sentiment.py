@@ -106,7 +106,7 @@ def test_the_logits_are_those_of_transformers(reference: Reference) -> None:
         assert np.log(scores) - np.log(scores[0]) == pytest.approx(logits - logits[0], abs=1e-4)
 
 
-@pytest.mark.parametrize("budget", [0, 1, 20, 100, 10_000])
+@pytest.mark.parametrize("budget", [1, 20, 100, 10_000])
 def test_the_token_budget_changes_no_answer(reference: Reference, budget: int) -> None:
     worker = Worker(SentimentHandler(), reference.root, {"handler": {"token_budget": budget, "threads": 1}})
     (answer,) = worker.predict(Post.json(TEXTS))

@@ -73,8 +73,7 @@ def test_lists_of_the_image_section_become_tuples(tmp_path: Path) -> None:
         ({"top_k": 7}, {"MARSMITH_TOP_K": "9"}, 9),
         ({"top_k": 7}, {"MARSMITH_THREADS": "2"}, 7),
         ({"top_k": "8"}, {}, 8),
-        ({"top_k": 0}, {}, 0),
-        ({"top_k": 7}, {"MARSMITH_TOP_K": "0"}, 0),
+        ({"top_k": 7}, {"MARSMITH_TOP_K": "1"}, 1),
     ],
 )
 def test_the_environment_beats_the_section_beats_the_file(
@@ -118,14 +117,14 @@ def test_options_that_nobody_reads_are_refused(file: Path) -> None:
 def test_an_option_must_be_a_whole_number(file: Path, value: Any) -> None:
     with pytest.raises(SettingsError) as caught:
         Settings.load(file, {"top_k": value}, {})
-    assert str(caught.value) == f"handler option top_k is {value!r}: set it to a whole number, 0 or more"
+    assert str(caught.value) == f"handler option top_k is {value!r}: set it to a whole number, 1 or more"
 
 
-@pytest.mark.parametrize("value", ["", "three", "-1", "2.5"])
+@pytest.mark.parametrize("value", ["", "three", "-1", "0", "2.5"])
 def test_a_variable_must_be_a_whole_number(file: Path, value: str) -> None:
     with pytest.raises(SettingsError) as caught:
         Settings.load(file, None, {"MARSMITH_MAX_PIXELS": value})
-    assert str(caught.value) == f"MARSMITH_MAX_PIXELS is {value!r}: set it to a whole number, 0 or more"
+    assert str(caught.value) == f"MARSMITH_MAX_PIXELS is {value!r}: set it to a whole number, 1 or more"
 
 
 def test_another_format_asks_for_a_new_build(tmp_path: Path) -> None:

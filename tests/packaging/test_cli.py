@@ -51,16 +51,15 @@ def test_inspect_speaks_json(food_archive: Built) -> None:
 
 
 def test_inspect_reads_archives_that_others_made(tmp_path: Path) -> None:
-    from model_archiver.model_packaging import package_model
-    from model_archiver.model_packaging_config import ModelArchiverConfig
-    from model_archiver.model_packaging_utils import ModelExportUtils
+    from model_archiver.model_archiver_config import ModelArchiverConfig
+    from model_archiver.model_packaging import generate_model_archive
 
     handler = tmp_path / "my_handler.py"
     handler.write_text("def handle(data, context):\n    return data\n")
     config = ModelArchiverConfig(
         model_name="theirs", handler=str(handler), version="2.0", export_path=str(tmp_path), force=True
     )
-    package_model(config, ModelExportUtils.generate_manifest_json(config))
+    generate_model_archive(config)
     card = json.loads(marsmith("inspect", tmp_path / "theirs.mar", "--json").stdout)
     assert (card["name"], card["version"], card["handler"]) == ("theirs", "2.0", "my_handler.py")
     assert "not built by Marsmith" in card["task"]
