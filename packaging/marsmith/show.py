@@ -32,7 +32,7 @@ def answer(prediction: Prediction) -> tuple[str, str, str]:
 def _nutrition(entry: dict[str, Any] | None) -> str:
     if not entry or "energy_kcal" not in entry["per_100g"]:
         return "nutrition unknown"
-    return f"{entry['per_100g']['energy_kcal']:.0f} kcal per 100 g ({entry['source']} {entry['source_id']})"
+    return f"{entry['per_100g']['energy_kcal']:.0f} kcal per 100 g"
 
 
 def answers_table(answers: Sequence[Answer]) -> Table:
