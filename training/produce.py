@@ -85,57 +85,8 @@ def apple(rng: Generator) -> Piece:
     return Body(distance, 1.25, WHOLE), Skin(colour, lambda p: 0.008 * grain(p, 3), 1.7, 0.16, 0.3)
 
 
-def kiwi(rng: Generator) -> Piece:
-    """A kiwi fruit, now and then with a sticker."""
-    grain, uneven, tall = Grain.of(rng), lumps(rng, 0.07), rng.uniform(0.15, 0.35)
-    label = unit(rng.normal(size=3).astype(np.float32)) if rng.uniform() < 0.35 else None
-
-    def radius(d: Floats) -> Floats:
-        return oval(d, tall) - 0.06 * pole(d, 0.02) + uneven(d)
-
-    def colour(p: Floats) -> Floats:
-        fuzz = grain(p * np.array([1, 1, 0.35], np.float32), 18, 2)
-        skin = blend(blend(linear("7d6444"), "a88c66", fuzz), "63503a", grain(p, 1.1, 2))
-        skin = blend(skin, "3c2c14", pole(unit(p), 0.006))
-        return skin if label is None else sticker(skin, p, label)
-
-    return bulb(radius, 1.5), Skin(colour, lambda p: 0.012 * grain(p, 14), 1.2, 0.55, 0.3)
-
-
-def melon(rng: Generator) -> Piece:
-    """A watermelon."""
-    grain, tall = Grain.of(rng), rng.uniform(0.05, 0.2)
-
-    def radius(d: Floats) -> Floats:
-        return oval(d, tall) - 0.04 * pole(np.abs(d), 0.02)
-
-    def colour(p: Floats) -> Floats:
-        d = unit(p)
-        wave = 10 * around(d) + 2.4 * (grain(p, 3.5, 3) - 0.5) * 2
-        stripe = smoothstep(-0.25, 0.35, np.cos(wave) + 1.2 * (grain(p, 5, 2) - 0.5))
-        pale = blend(linear("8f9f5c"), "6f8644", grain(p, 9, 2))
-        return blend(pale, blend(linear("1c3216"), "2c4520", grain(p, 7, 2)), stripe)
-
-    return bulb(radius, 1.25), Skin(colour, lambda p: 0.006 * grain(p, 3), 1.3, 0.25, 0.2)
-
-
-def potato(rng: Generator) -> Piece:
-    """A potato with a few eyes."""
-    grain, uneven, tall = Grain.of(rng), lumps(rng, 0.28), rng.uniform(0.2, 0.7)
-
-    def radius(d: Floats) -> Floats:
-        return oval(d, tall) + uneven(d)
-
-    def colour(p: Floats) -> Floats:
-        skin = blend(linear("bb9468"), "a07a52", grain(p, 1.5, 3))
-        skin = blend(skin, "7d5f42", 0.5 * smoothstep(0.55, 0.8, grain(p, 6, 3)))
-        return blend(skin, "5a4028", 0.7 * smoothstep(0.84, 0.92, grain(p, 4)))
-
-    return bulb(radius, 2.0), Skin(colour, lambda p: -0.04 * smoothstep(0.8, 0.92, grain(p, 4)), 0.5, 0.6, 0.3)
-
-
 def pepper(rng: Generator) -> Piece:
-    """A red bell pepper of three or four lobes."""
+    """A green bell pepper of three or four lobes."""
     grain, lobes, uneven = Grain.of(rng), int(rng.integers(3, 5)), lumps(rng, 0.08)
     turn, stem_end = rng.uniform(0, 6), (0.1, 0.05, 1.3)
 
@@ -149,33 +100,12 @@ def pepper(rng: Generator) -> Piece:
         return np.minimum(flesh.distance(p), rod(p, (0, 0, 0.6), stem_end, 0.1))
 
     def colour(p: Floats) -> Floats:
-        skin = blend(linear("c01c18"), "cc3018", grain(p, 1.1, 2))
+        skin = blend(linear("3f7a1e"), "2c5c18", grain(p, 1.1, 2))
         stem = np.maximum(smoothstep(0.08, 0.02, rod(p, (0, 0, 0.6), stem_end, 0.1)), pole(unit(p), 0.015))
-        return blend(skin, blend(linear("4c8a24"), "7aa848", grain(p, 6)), np.clip(stem, 0, 1))
+        return blend(skin, blend(linear("5a9a30"), "8ab858", grain(p, 6)), np.clip(stem, 0, 1))
 
     flesh = bulb(radius, 1.4, caution=0.7)
     return Body(distance, 1.45, WHOLE * 0.95), Skin(colour, lambda p: 0.03 * grain(p, 2, 2), 2.2, 0.1, 0.3)
-
-
-def carrots(rng: Generator) -> Piece:
-    """A carrot without its leaves."""
-    grain, thick = Grain.of(rng), rng.uniform(0.75, 1.1)
-
-    def radius(t: Floats, _around: Floats) -> Floats:
-        return (0.52 - 0.2 * t - 0.14 * smoothstep(0.5, 1.0, t) - 0.16 * smoothstep(-0.93, -1.0, t)) * thick
-
-    tube = Tube(6.0, rng.uniform(0.05, 0.4), radius)
-
-    def relief(p: Floats) -> Floats:
-        return -0.025 * smoothstep(0.62, 0.8, grain(p * np.array([6, 1, 1], np.float32), 1.6, 2))
-
-    def colour(p: Floats) -> Floats:
-        t, _, _ = tube.at(p)
-        skin = blend(linear("e07a1c"), "c9600f", grain(p, 1.5, 3))
-        skin = blend(skin, "a8541c", 0.7 * smoothstep(0.62, 0.8, grain(p * np.array([6, 1, 1], np.float32), 1.6, 2)))
-        return blend(skin, "7d6a2c", smoothstep(-1.0, -1.06, t))
-
-    return tube.body(), Skin(colour, relief, 0.9, 0.4, 0.4)
 
 
 def cucumber(rng: Generator) -> Piece:
@@ -199,25 +129,6 @@ def cucumber(rng: Generator) -> Piece:
         return blend(skin, blend(linear("d8dce0"), "2a62a8", band), label)
 
     return tube.body(9), Skin(colour, relief, 2.6, 0.14, 0.15)
-
-
-def zucchini(rng: Generator) -> Piece:
-    """A zucchini (courgette)."""
-    grain = Grain.of(rng)
-
-    def radius(t: Floats, angle: Floats) -> Floats:
-        stem = smoothstep(0.8, 0.97, t)
-        return 0.7 - 0.08 * t - 0.38 * stem - 0.2 * smoothstep(-0.85, -1.0, t) + 0.03 * np.cos(5 * angle)
-
-    tube = Tube(6.5, rng.uniform(0.1, 0.6), radius)
-
-    def colour(p: Floats) -> Floats:
-        t, angle, _ = tube.at(p)
-        skin = blend(linear("2f5020"), "1f3c18", 0.5 + 0.5 * np.cos(5 * angle))
-        skin = blend(skin, "67803e", 0.4 * smoothstep(0.52, 0.75, grain(p * np.array([0.5, 1, 1], np.float32), 22, 2)))
-        return blend(skin, "8aa05c", smoothstep(0.86, 0.95, t))
-
-    return tube.body(), Skin(colour, lambda p: 0.01 * grain(p, 4), 1.2, 0.27, 0.2)
 
 
 def aubergine(rng: Generator) -> Piece:
@@ -260,11 +171,3 @@ def banana(rng: Generator) -> Piece:
         return blend(skin, "3a2a14", np.maximum(smoothstep(-0.97, -1.0, t), smoothstep(0.99, 1.02, t)))
 
     return tube.body(9), Skin(colour, lambda p: 0.01 * grain(p, 3), 0.9, 0.38, 0.35)
-
-
-def sticker(skin: Floats, points: Floats, towards: Floats) -> Floats:
-    """Put a white oval sticker with a green band onto the skin, on the side `towards`."""
-    from_middle = 1 - unit(points) @ towards.astype(np.float32)
-    return blend(
-        blend(skin, "e8e6da", smoothstep(0.052, 0.047, from_middle)), "2f7a3a", smoothstep(0.022, 0.018, from_middle)
-    )

@@ -63,15 +63,10 @@ SCENES = {
     "apple": Scene(produce.apple, 200),
     "aubergine": Scene(produce.aubergine, 70, half=7, width=0.75, flat=True),
     "banana": Scene(produce.banana, 110, half=7, flat=True),
-    "carrots": Scene(produce.carrots, 120, half=7, flat=True),
     "cucumber": Scene(produce.cucumber, 90, half=7, flat=True),
-    "kiwi": Scene(produce.kiwi, 190),
-    "melon": Scene(produce.melon, 90, half=6, width=0.5),
     "orange": Scene(produce.orange, 220),
     "pepper": Scene(produce.pepper, 170, half=7.5, width=0.75),
-    "potato": Scene(produce.potato, 160),
     "tomato": Scene(produce.tomato, 240),
-    "zucchini": Scene(produce.zucchini, 80, half=7, flat=True),
 }
 
 
