@@ -240,6 +240,21 @@ def test_a_worker_that_cannot_load_says_why_and_no_server_stays(sentiment_archiv
 
 
 @pytest.mark.server
+def test_a_model_that_is_not_ready_in_time_is_named_and_no_server_stays(tmp_path: Path) -> None:
+    """pytorch/serve#2434, #3047: a server that answers /ping is not one that is ready."""
+    with zipfile.ZipFile(tmp_path / "slow.mar", "w") as zip_file:
+        manifest = {"runtime": "python", "model": {"modelName": "slow", "modelVersion": "1.0", "handler": "slow.py"}}
+        zip_file.writestr("MAR-INF/MANIFEST.json", json.dumps(manifest))
+        zip_file.writestr("slow.py", "import time\n\ndef handle(data, context):\n    time.sleep(600)\n")
+    ports = free_ports()
+    with Server([tmp_path / "slow.mar"], ports) as running:
+        running.start()
+        with pytest.raises(ServerError, match=r"^slow not READY within 12 s"):
+            running.wait_ready(12)
+    ports.check_free()
+
+
+@pytest.mark.server
 def test_workers_get_options_but_no_credentials(food_archive: Built, monkeypatch: pytest.MonkeyPatch) -> None:
     secrets = {"AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "HF_TOKEN", "DB_PASSWORD", "API_KEY"}
     for name in secrets:
