@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from marsmith.build import build
+from marsmith.builder import build
 from marsmith.errors import ServerError
 from marsmith.worker import Worker, WorkerAnswer, WorkerRequest
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe

@@ -12,7 +12,7 @@ from typing import IO
 
 @contextmanager
 def atomic(path: Path) -> Iterator[IO[bytes]]:
-    """A stream beside `path` that takes its name on success and disappears on any failure.
+    """A stream beside `path` that takes its name on success and disappears on any failure; its `name` is where it lies.
 
     What is no regular file (a pipe, /dev/stdout) is written to as it is. Raises OSError.
     """
@@ -21,8 +21,9 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
             yield stream
         return
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with Path(name).open("r+b") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from marsmith.build import Built, build
+from marsmith.builder import Built, build
 from marsmith.client import Client, Prediction
 from marsmith.errors import RecipeError, ServerError
 from marsmith.progress import Progress

@@ -5,6 +5,10 @@ MarsmithError
 ├── CheckpointError   the checkpoint it names
 ├── ExportError       the network cannot be exported, or the export disagrees with the original
 ├── ArchiveError      an archive cannot be written or read
+├── LintError         an archive, or what is to become one, would not serve as it should
+├── VerifyError       an archive is not what was built or signed
+├── GoldenError       an archive answers its golden requests differently, or cannot be asked
+├── SigningError      a key or a signature cannot be made or used
 ├── ServerError       TorchServe does not start, or a model does not become ready
 └── ClientError       a server cannot be reached
 """
@@ -30,6 +34,22 @@ class ExportError(MarsmithError):
 
 class ArchiveError(MarsmithError):
     """An archive cannot be written, or is not one."""
+
+
+class LintError(MarsmithError):
+    """Lint found an error: what is packed would fail or surprise when TorchServe loads it."""
+
+
+class VerifyError(MarsmithError):
+    """An archive is damaged, was tampered with, or lacks the signature that was asked for."""
+
+
+class GoldenError(MarsmithError):
+    """The golden requests are not answered as the checkpoint answers them."""
+
+
+class SigningError(MarsmithError):
+    """A key cannot be made or read, or an archive cannot be signed."""
 
 
 class ServerError(MarsmithError):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from marsmith import archive
+from marsmith import mar
 from marsmith.digest import file_sha256
 from marsmith.errors import ArchiveError
 
@@ -34,16 +34,16 @@ class Card:
 
 def inspect(path: Path) -> Card:
     """Read an archive's card. Raises ArchiveError."""
-    with archive.opened(path) as zip_file:
+    with mar.opened(path) as zip_file:
         names = set(zip_file.namelist())
 
         def text(member: str | None) -> str:
             return zip_file.read(member).decode("utf-8") if member in names else ""
 
-        manifest = json.loads(text(archive.MANIFEST) or "{}")
+        manifest = json.loads(text(mar.MANIFEST) or "{}")
         model = manifest.get("model") if isinstance(manifest, dict) else None
         if not isinstance(model, dict) or "handler" not in model:
-            raise ArchiveError(f"{path} has no {archive.MANIFEST} that names a handler: TorchServe cannot serve it.")
+            raise ArchiveError(f"{path} has no {mar.MANIFEST} that names a handler: TorchServe cannot serve it.")
         serving = json.loads(text(SERVING) or "{}")
         ours = manifest.get("marsmith")
         ours, serving = (value if isinstance(value, dict) else {} for value in (ours, serving))
@@ -56,7 +56,7 @@ def inspect(path: Path) -> Card:
             precision=str(serving.get("precision", "unknown")),
             labels=[str(label) for label in serving.get("labels", [])],
             requirements=text(model.get("requirementsFile")).split(),
-            config=archive.read_yaml(path, str(model.get("configFile"))),
+            config=mar.read_yaml(path, str(model.get("configFile"))),
             members=len(names),
             size=path.stat().st_size,
             sha256=file_sha256(path),

@@ -20,7 +20,7 @@ from types import TracebackType
 import psutil
 import requests
 
-from marsmith import archive
+from marsmith import mar
 from marsmith.client import direct_session
 from marsmith.errors import ArchiveError, ServerError
 from marsmith.java import java_home
@@ -257,7 +257,7 @@ def _end_java(launcher: int) -> None:
 
 
 def _model_name(path: Path) -> str:
-    model = archive.read_json(path, archive.MANIFEST).get("model")
+    model = mar.read_json(path, mar.MANIFEST).get("model")
     if not isinstance(model, Mapping) or not {"modelName", "handler"} <= set(model):
         raise ArchiveError(f"The manifest of {path} names no model and handler: TorchServe cannot serve it.")
     name = str(model["modelName"])
@@ -267,10 +267,10 @@ def _model_name(path: Path) -> str:
 
 
 def _startup_timeout(path: Path) -> int:
-    seconds = archive.read_yaml(path, CONFIG_FILE).get("startupTimeout")
+    seconds = mar.read_yaml(path, CONFIG_FILE).get("startupTimeout")
     return START_MARGIN_S + (seconds if isinstance(seconds, int) else 0)
 
 
 def _workers(path: Path) -> int:
-    workers = archive.read_yaml(path, CONFIG_FILE).get("minWorkers")
+    workers = mar.read_yaml(path, CONFIG_FILE).get("minWorkers")
     return workers if isinstance(workers, int) else 1

@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
-from marsmith import archive
+from marsmith import mar
 from marsmith.errors import ServerError
 
 CONNECT_TIMEOUT_S = 120
@@ -79,7 +79,7 @@ class Worker:
 
     def _start(self) -> None:
         model_dir = self._home / "model"
-        archive.extract(self._path, model_dir)
+        mar.extract(self._path, model_dir)
         spec = find_spec("ts")
         if spec is None or spec.origin is None:
             raise ServerError("TorchServe is not installed: pip install torchserve==0.12.0.")
@@ -108,7 +108,7 @@ class Worker:
         return False
 
     def _load(self, model_dir: Path) -> None:
-        model = json.loads((model_dir / archive.MANIFEST).read_text(encoding="utf-8"))["model"]
+        model = json.loads((model_dir / mar.MANIFEST).read_text(encoding="utf-8"))["model"]
         name, handler = str(model["modelName"]), str(model["handler"])
         message = b"L" + _string(name) + _string(str(model_dir)) + struct.pack("!i", 1)
         message += _string(handler) + struct.pack("!i", -1) + _string("") + struct.pack("!?", True)

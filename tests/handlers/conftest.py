@@ -72,9 +72,9 @@ def worker(handler: Shouter, tmp_path: Path) -> Worker:
 
 
 def unpacked(recipe: Path, out: Path) -> Path:
-    from marsmith import archive
-    from marsmith.build import build
+    from marsmith import mar
+    from marsmith.builder import build
 
     root = out / f"{recipe.parent.name}-root"
-    archive.extract(build(recipe, out).path, root)
+    mar.extract(build(recipe, out).path, root)
     return root

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from marsmith.build import Built, build
+from marsmith.builder import Built, build
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
 
 NUTRITION = (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from marsmith.build import Built
+from marsmith.builder import Built
 from tests.packaging.ports import free_ports
 
 SENTENCE_TIMEOUT_S = 60

@@ -17,7 +17,7 @@ import requests
 from PIL import Image
 from rich.console import Console
 
-from marsmith.build import Built
+from marsmith.builder import Built
 from marsmith.client import Client
 from marsmith.errors import ArchiveError, ServerError
 from marsmith.predict import predict_to

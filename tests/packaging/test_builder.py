@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from handlers.settings import Settings
-from marsmith.build import Built, build
+from marsmith.builder import Built, build
 from marsmith.errors import CheckpointError, ExportError, MarsmithError, RecipeError
 from marsmith.export import TOLERANCE
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from marsmith import archive, manifest
+from marsmith import manifest, mar
 from marsmith.checkpoint import resolve
 from marsmith.errors import RecipeError
 from marsmith.export import GRAPH, WEIGHTS, check_parity
@@ -55,7 +55,7 @@ def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
             options=Options(top_k=recipe.top_k),
             **{"text" if recipe.task == "sentiment" else "image": reference.settings},
         )
-        members: dict[PurePosixPath, archive.Source] = {
+        members: dict[PurePosixPath, mar.Source] = {
             **_code(recipe),
             MODEL / "serving.json": serving.to_json(),
             MODEL / "config.json": dump_json({k: v for k, v in checkpoint.config.items() if k != "_name_or_path"}),
@@ -63,14 +63,14 @@ def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
             MODEL / WEIGHTS: Path(scratch) / WEIGHTS,
             PurePosixPath(manifest.CONFIG_FILE): manifest.model_config(recipe),
             PurePosixPath(manifest.REQUIREMENTS_FILE): manifest.requirements(recipe.task),
-            PurePosixPath(archive.MANIFEST): manifest.manifest(recipe, f"{recipe.task}.py", checkpoint.source),
+            PurePosixPath(mar.MANIFEST): manifest.manifest(recipe, f"{recipe.task}.py", checkpoint.source),
         }
         members |= {MODEL / name: content for name, content in reference.preprocessing().items()}
         if nutrition:
             members[MODEL / "nutrition.json"] = dump_json(nutrition)
         progress("writing the archive")
         path = out / f"{recipe.name}.mar"
-        written = archive.write(path, members)
+        written = mar.write(path, members)
     return Built(path, path.stat().st_size, len(written), parity)
 
 
@@ -82,10 +82,10 @@ def _reference(recipe: Recipe, checkpoint: Any) -> Any:
     return ImageReference(checkpoint)
 
 
-def _code(recipe: Recipe) -> dict[PurePosixPath, archive.Source]:
+def _code(recipe: Recipe) -> dict[PurePosixPath, mar.Source]:
     """The handlers package, and its module for the task at the archive's root, where TorchServe looks."""
     tree = handlers_tree()
-    code: dict[PurePosixPath, archive.Source] = {
+    code: dict[PurePosixPath, mar.Source] = {
         PurePosixPath("handlers", file.name): file for file in sorted(tree.glob("*.py"))
     }
     return code | {PurePosixPath(f"{recipe.task}.py"): tree / f"{recipe.task}.py"}

@@ -1,0 +1,43 @@
+"""The command line. Each command is thin; heavy imports wait until one runs, so that --help is instant."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+import typer
+
+from marsmith.cli import archives, serving
+from marsmith.cli.console import err, escape
+from marsmith.errors import MarsmithError
+
+app = typer.Typer(
+    help="Build TorchServe archives that can be trusted, serve them and ask them.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+for command in (
+    archives.build,
+    archives.inspect,
+    serving.serve,
+    serving.predict,
+    serving.demo,
+):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command line: an expected error is one sentence on standard error and exit code 1.
+
+    SIGTERM and SIGHUP end a command as Ctrl-C does, so that servers and half-written files go with it.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    try:
+        app()
+    except MarsmithError as error:
+        err.print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,63 @@
+"""Commands that make archives and look into them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from marsmith.cli.console import Archive, AsJson, dump, out, status
+from marsmith.digest import file_sha256
+
+
+def build(
+    recipe: Annotated[Path, typer.Argument(help="A recipe.toml, or the directory that holds one.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The directory to write NAME.mar into.")] = Path(
+        "model-store"
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """Build an archive from a recipe."""
+    from marsmith.builder import build as build_archive
+
+    with status() as progress:
+        built = build_archive(recipe, output, progress)
+        sha256 = file_sha256(built.path)
+    if as_json:
+        dump(
+            {
+                "path": built.path,
+                "size": built.size,
+                "sha256": sha256,
+                "members": built.members,
+                "parity": built.parity,
+            }
+        )
+    else:
+        print_built(built, sha256)
+
+
+def print_built(built: Any, sha256: str) -> None:
+    """Say what was built."""
+    from marsmith.show import size
+
+    out.print(
+        f"built {built.path} ({size(built.size)}, {built.members} members, "
+        f"logits within {built.parity:.1e} of the checkpoint's)\nsha256 {sha256}",
+        soft_wrap=True,
+    )
+
+
+def inspect(archive: Archive, as_json: AsJson = False) -> None:
+    """Show what an archive holds."""
+    import dataclasses
+
+    from marsmith.inspection import inspect as read_card
+    from marsmith.show import card
+
+    details = read_card(archive)
+    if as_json:
+        dump(dataclasses.asdict(details))
+    else:
+        out.print(card(details))

@@ -1,0 +1,1 @@
+"""Lint: what would fail or surprise when TorchServe loads an archive, found before it does."""
