@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import math
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from marsmith import manifest, mar
-from marsmith.checkpoint import resolve
-from marsmith.errors import RecipeError
+from marsmith import golden, manifest, mar, replay
+from marsmith.checkpoint import Checkpoint, resolve
 from marsmith.export import GRAPH, WEIGHTS, check_parity
+from marsmith.lint import lint_recipe
+from marsmith.lint.findings import refuse
+from marsmith.planned import MODEL, planned
 from marsmith.progress import Progress, silent
-from marsmith.recipe import Recipe
-from marsmith.resources import handlers_tree
+from marsmith.provenance import inputs, provenance
+from marsmith.recipe import Recipe, recipe_file
+from marsmith.sbom import sbom
 from marsmith.serving import Options, Serving, dump_json
 
-MODEL = PurePosixPath("model")
+Members = dict[PurePosixPath, mar.Source]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +35,15 @@ class Built:
 def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
     """Build the archive `out`/NAME.mar of a recipe. `progress` hears the name of each step.
 
-    Raises MarsmithError; then nothing is written.
+    The archive is linted before it is written, and answers its golden requests in a real worker before it takes its
+    name. Raises MarsmithError; then nothing is written.
     """
     recipe = Recipe.load(recipe_path)
-    nutrition = _nutrition(recipe)
     progress("checking the checkpoint")
     checkpoint = resolve(recipe)
+    progress("linting")
+    refuse(lint_recipe(recipe_path), f"The archive of {recipe.name}")
+    members = planned(recipe, checkpoint.source)
     progress("loading the checkpoint")
     reference = _reference(recipe, checkpoint)
     with tempfile.TemporaryDirectory(prefix="marsmith-") as scratch:
@@ -47,31 +51,50 @@ def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
         reference.export(Path(scratch))
         progress("comparing with the checkpoint")
         parity = check_parity(Path(scratch) / GRAPH, reference.cases())
-        serving = Serving(
-            name=recipe.name,
-            version=recipe.version,
-            precision=recipe.precision,
-            labels=checkpoint.labels,
-            options=Options(top_k=recipe.top_k),
-            **{"text" if recipe.task == "sentiment" else "image": reference.settings},
-        )
-        members: dict[PurePosixPath, mar.Source] = {
-            **_code(recipe),
-            MODEL / "serving.json": serving.to_json(),
-            MODEL / "config.json": dump_json({k: v for k, v in checkpoint.config.items() if k != "_name_or_path"}),
-            MODEL / GRAPH: Path(scratch) / GRAPH,
-            MODEL / WEIGHTS: Path(scratch) / WEIGHTS,
-            PurePosixPath(manifest.CONFIG_FILE): manifest.model_config(recipe),
-            PurePosixPath(manifest.REQUIREMENTS_FILE): manifest.requirements(recipe.task),
-            PurePosixPath(mar.MANIFEST): manifest.manifest(recipe, f"{recipe.task}.py", checkpoint.source),
-        }
-        members |= {MODEL / name: content for name, content in reference.preprocessing().items()}
-        if nutrition:
-            members[MODEL / "nutrition.json"] = dump_json(nutrition)
+        members |= _model_members(recipe, checkpoint, reference, Path(scratch))
+        progress("asking the checkpoint the golden requests")
+        members[PurePosixPath(mar.GOLDEN)] = golden.record(recipe, checkpoint.labels, reference).to_json()
+        progress("writing down what it is made of")
+        members |= _papers(recipe, recipe_file(recipe_path).read_bytes(), checkpoint, members)
+
+        def check(whole: Path) -> None:
+            progress("asking the archive the golden requests")
+            replay.require_ok(replay.in_worker(whole), f"The archive of {recipe.name}")
+
         progress("writing the archive")
         path = out / f"{recipe.name}.mar"
-        written = mar.write(path, members)
+        written = mar.write(path, members, check)
     return Built(path, path.stat().st_size, len(written), parity)
+
+
+def _model_members(recipe: Recipe, checkpoint: Checkpoint, reference: Any, scratch: Path) -> Members:
+    """The network, how it is fed, and what the checkpoint says of itself."""
+    serving = Serving(
+        name=recipe.name,
+        version=recipe.version,
+        precision=recipe.precision,
+        labels=checkpoint.labels,
+        options=Options(top_k=recipe.top_k),
+        **{"text" if recipe.task == "sentiment" else "image": reference.settings},
+    )
+    config = {key: value for key, value in checkpoint.config.items() if key != "_name_or_path"}
+    return {
+        MODEL / "serving.json": serving.to_json(),
+        MODEL / "config.json": dump_json(config),
+        MODEL / GRAPH: scratch / GRAPH,
+        MODEL / WEIGHTS: scratch / WEIGHTS,
+        **{MODEL / name: content for name, content in reference.preprocessing().items()},
+    }
+
+
+def _papers(recipe: Recipe, toml: bytes, checkpoint: Checkpoint, members: Members) -> Members:
+    """The bill of materials, and what the network was made from."""
+    model = {str(name): mar.source_sha256(source) for name, source in members.items() if name.is_relative_to(MODEL)}
+    network = {name: model[name] for name in (f"{MODEL}/{GRAPH}", f"{MODEL}/{WEIGHTS}")}
+    return {
+        PurePosixPath(mar.SBOM): sbom(recipe, checkpoint, manifest.requirements(recipe.task), model),
+        PurePosixPath(mar.PROVENANCE): provenance(recipe, toml, checkpoint, inputs(recipe, checkpoint), network),
+    }
 
 
 def _reference(recipe: Recipe, checkpoint: Any) -> Any:
@@ -80,40 +103,3 @@ def _reference(recipe: Recipe, checkpoint: Any) -> Any:
     if recipe.task == "sentiment":
         return TextReference(checkpoint, recipe.normalise)
     return ImageReference(checkpoint)
-
-
-def _code(recipe: Recipe) -> dict[PurePosixPath, mar.Source]:
-    """The handlers package, and its module for the task at the archive's root, where TorchServe looks."""
-    tree = handlers_tree()
-    code: dict[PurePosixPath, mar.Source] = {
-        PurePosixPath("handlers", file.name): file for file in sorted(tree.glob("*.py"))
-    }
-    return code | {PurePosixPath(f"{recipe.task}.py"): tree / f"{recipe.task}.py"}
-
-
-def _nutrition(recipe: Recipe) -> dict[str, dict[str, object]]:
-    """The nutrition table by label: numbers as floats per 100 g, what is unknown left out. Raises RecipeError."""
-    if recipe.nutrition is None:
-        return {}
-    file = recipe.directory / recipe.nutrition
-    try:
-        with file.open(encoding="utf-8", newline="") as stream:
-            return {row["label"]: _nutrition_row(row) for row in csv.DictReader(stream, strict=True)}
-    except (OSError, ValueError, KeyError, csv.Error) as error:
-        raise RecipeError(f"The nutrition table {file} cannot be used: {error}.") from None
-
-
-def _nutrition_row(row: dict[str, str]) -> dict[str, object]:
-    if None in row or None in row.values():
-        raise ValueError(f"the row of {row['label']} has more or fewer cells than the header")
-    per_100g = {key: float(value) for key, value in row.items() if key.endswith(("_g", "_kcal")) and value}
-    if not all(map(math.isfinite, per_100g.values())):
-        raise ValueError(f"the row of {row['label']} has a number that is not finite")
-    serving_g = per_100g.pop("serving_g", None)
-    return {
-        "food": row["food"],
-        "per_100g": per_100g,
-        "serving_g": serving_g,
-        "source": row["source"],
-        "source_id": row["source_id"],
-    }

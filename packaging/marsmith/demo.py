@@ -47,19 +47,18 @@ def build_starters(models: Path, store: Path, progress: Progress) -> Iterator[Bu
 
 
 def ask(models: Path, server: Server) -> Iterator[Answer]:
-    """Send every sample of both recipes to the server."""
+    """Send every sample with an expected label of both recipes to the server."""
     client = Client(server.ports.url, server.headers())
     for name in STARTERS:
         recipe = Recipe.load(models / name)
+        samples = [(sample, sample.expect) for sample in recipe.samples if sample.expect is not None]
         inputs = [
-            sample.text if sample.text is not None else recipe.directory / str(sample.image)
-            for sample in recipe.samples
+            sample.text if sample.text is not None else recipe.directory / str(sample.image) for sample, _ in samples
         ]
-        for sample, one, prediction in zip(
-            recipe.samples, inputs, client.predict_many(recipe.name, inputs), strict=True
-        ):
+        predictions = client.predict_many(recipe.name, inputs)
+        for (_, expected), one, prediction in zip(samples, inputs, predictions, strict=True):
             shown = one.name if isinstance(one, Path) else one
-            yield Answer(recipe.name, shown, sample.expect, prediction)
+            yield Answer(recipe.name, shown, expected, prediction)
 
 
 def check(answers: list[Answer]) -> None:

@@ -21,6 +21,7 @@ import yaml
 
 from marsmith import layout
 from marsmith.atomic import atomic
+from marsmith.digest import file_sha256
 from marsmith.errors import ArchiveError
 from marsmith.layout import Entry
 from marsmith.serving import dump_json
@@ -84,11 +85,18 @@ def write(
 
 def digests(written: Mapping[str, Member]) -> bytes:
     """MAR-INF/digests.json: every other member's size and digests."""
-    members = {
-        name: {"size": one.size, "sha256": one.sha256} | ({"deflated": one.deflated} if one.deflated else {})
-        for name, one in sorted(written.items())
-    }
-    return dump_json({"algorithm": "sha256", "members": members})
+    return dump_json({"algorithm": "sha256", "members": {name: digest(written[name]) for name in sorted(written)}})
+
+
+def digest(member: Member) -> dict[str, object]:
+    """One member's entry in digests.json."""
+    deflated = {"deflated": member.deflated} if member.deflated else {}
+    return {"size": member.size, "sha256": member.sha256, **deflated}
+
+
+def source_sha256(source: Source) -> str:
+    """The sha256 of what a member will hold, in hexadecimal."""
+    return hashlib.sha256(source).hexdigest() if isinstance(source, bytes) else file_sha256(source)
 
 
 class Writer:

@@ -8,6 +8,8 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
+from packageurl import PackageURL
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from marsmith.errors import RecipeError
@@ -15,6 +17,8 @@ from marsmith.errors import RecipeError
 RECIPE_FILE = "recipe.toml"
 # What TorchServe can route: it refuses a name with "..", and puts name and version into URLs.
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$"
+HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w.-]+)?$", re.ASCII)
+HUB_COMMIT = re.compile(r"^[0-9a-f]{40}$")
 
 RoutableName = Annotated[str, Field(pattern=NAME_PATTERN, max_length=64)]
 
@@ -38,11 +42,11 @@ class Serving(_Section):
 
 
 class Sample(_Section):
-    """A request to try, and the label that is right for it."""
+    """A request that the archive must answer as the checkpoint does, and the label that you expect of both."""
 
     text: str | None = None
     image: Path | None = None
-    expect: str
+    expect: str | None = None
 
     @model_validator(mode="after")
     def _one_input(self) -> Sample:
@@ -52,10 +56,16 @@ class Sample(_Section):
 
 
 class Recipe(_Section):
-    """What `marsmith build` needs to know. Paths are relative to the recipe's directory."""
+    """What `marsmith build` needs to know. Paths are relative to the recipe's directory.
+
+    `license` is an SPDX expression; `base`, written as a hub id or a package URL, is read as a package URL.
+    """
 
     name: RoutableName
     version: RoutableName = "1.0"
+    description: str | None = Field(None, min_length=1)
+    license: str | None = None
+    base: str | None = None
     task: Literal["sentiment", "food"]
     checkpoint: str = Field(min_length=1)
     revision: str | None = None
@@ -76,6 +86,35 @@ class Recipe(_Section):
             raise ValueError("labels must be distinct and not empty")
         return labels
 
+    @field_validator("license")
+    @classmethod
+    def _spdx(cls, expression: str) -> str:
+        try:
+            return canonicalize_license_expression(expression)
+        except InvalidLicenseExpression:
+            raise ValueError(
+                f"{expression!r} is no SPDX licence expression: write it as in 'Apache-2.0' or 'CC-BY-4.0 AND MIT' "
+                "(spdx.org/licenses), or as 'LicenseRef-NAME' when SPDX does not list it"
+            ) from None
+
+    @field_validator("base")
+    @classmethod
+    def _package_url(cls, base: str) -> str:
+        """The package URL of a hub id. Its commit may be missing, but a branch or tag, which moves, is refused."""
+        try:
+            purl = PackageURL.from_string(f"pkg:huggingface/{base}" if HUB_ID.match(base) else base)
+        except ValueError:
+            raise ValueError(
+                f"{base!r} names no checkpoint: write a hub id as in 'owner/name@COMMIT', without @COMMIT where "
+                "it is unknown, or a package URL as in 'pkg:pypi/name@1.0'"
+            ) from None
+        if purl.type == "huggingface" and purl.version and not HUB_COMMIT.match(purl.version):
+            raise ValueError(
+                f"{purl.version!r} is no commit of the hub, and branches and tags move: "
+                "write the 40 hexadecimal digits of the commit, or leave it out"
+            )
+        return purl.to_string()
+
     @model_validator(mode="after")
     def _fits_task(self) -> Recipe:
         if self.task != "sentiment" and self.normalise != "none":
@@ -87,7 +126,7 @@ class Recipe(_Section):
     @classmethod
     def load(cls, path: Path) -> Recipe:
         """Read a recipe file, or the recipe.toml of a directory. Raises RecipeError."""
-        file = path / RECIPE_FILE if path.is_dir() else path
+        file = recipe_file(path)
         try:
             raw = tomllib.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -100,6 +139,11 @@ class Recipe(_Section):
             return cls.model_validate({**raw, "directory": file.parent.resolve()})
         except ValidationError as error:
             raise RecipeError(f"The recipe {file} is not right: {_explain(error)}.") from None
+
+
+def recipe_file(path: Path) -> Path:
+    """The recipe file that a user named, or the one of the directory that they named."""
+    return path / RECIPE_FILE if path.is_dir() else path
 
 
 def _explain(error: ValidationError) -> str:

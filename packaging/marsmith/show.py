@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
 
 from marsmith.client import Prediction
-from marsmith.demo import Answer
-from marsmith.inspection import Card
+
+if TYPE_CHECKING:
+    from marsmith.demo import Answer
+    from marsmith.diff import Change
+    from marsmith.inspection import Card
+    from marsmith.lint.findings import Finding
+    from marsmith.replay import Outcome
+    from marsmith.scan import Problem
 
 KIB = 1024
 
@@ -71,9 +77,63 @@ def card(details: Card) -> Table:
             f"{details.config.get('batchSize', 1)} requests, {details.config.get('maxBatchDelay', 100)} ms",
         ),
         ("requirements", ", ".join(details.requirements) or "none"),
+        ("licence", details.license),
+        ("golden requests", details.golden),
+        ("signature", details.signature),
         ("size", f"{size(details.size)} in {details.members} members"),
         ("sha256", details.sha256),
     ]
     for key, value in rows:
         table.add_row(key, str(value))
     return table
+
+
+def findings_table(findings: Sequence[Finding]) -> Table:
+    """What lint found."""
+    table = Table("code", "", "where", "what is wrong", "what to do")
+    for one in findings:
+        colour = "red" if one.severity == "error" else "yellow"
+        table.add_row(one.code, f"[{colour}]{one.severity}[/]", *map(escape, (one.where, one.message, one.remedy)))
+    return table
+
+
+def problems_table(problems: Sequence[Problem]) -> Table:
+    """What verification found."""
+    table = Table("problem", "member", "what is wrong")
+    for one in problems:
+        table.add_row(one.kind, escape(one.member or "—"), escape(one.message))
+    return table
+
+
+def changes_table(changes: Sequence[Change]) -> Table:
+    """What changed between two archives; of a digest its beginning."""
+    table = Table("", "what", "before", "after")
+    for one in changes:
+        before, after = (
+            value[:12] if one.kind in ("weights", "code", "member") else value for value in (one.before, one.after)
+        )
+        table.add_row(one.kind, escape(one.what), escape(before or "—"), escape(after or "—"))
+    return table
+
+
+def outcomes_table(outcomes: Sequence[Outcome]) -> Table:
+    """Golden requests: expected against got."""
+    table = Table("request", "expected", "got", "", "differs in")
+    for one in outcomes:
+        got = one.prediction.body if one.prediction.ok else {}
+        note = one.differences[0] if one.differences else ""
+        table.add_row(
+            escape(one.name), escape(_best(one.expected)), escape(_best(got)), "✓" if one.ok else "✗", escape(note)
+        )
+    return table
+
+
+def _best(body: Any) -> str:
+    """The best label of an answer with its score; the highest score where the answer leaves the order open."""
+    if isinstance(body, dict) and body.get("dishes"):
+        body = body["dishes"][0]
+    if not isinstance(body, dict):
+        return "—"
+    if "label" not in body and isinstance(body.get("scores"), dict):
+        return f"{max(body['scores'].values()):.5f}"
+    return f"{body['label']} {body['score']:.5f}" if "label" in body and "score" in body else "—"

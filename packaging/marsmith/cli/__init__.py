@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from marsmith.cli import archives, serving
+from marsmith.cli import archiver, archives, serving, trust
 from marsmith.cli.console import err, escape
 from marsmith.errors import MarsmithError
 
@@ -19,12 +19,19 @@ app = typer.Typer(
 )
 for command in (
     archives.build,
+    archiver.archive,
+    trust.lint,
+    trust.verify,
+    trust.sign,
+    trust.keygen,
     archives.inspect,
+    archives.diff,
     serving.serve,
     serving.predict,
     serving.demo,
 ):
     app.command()(command)
+app.command("test")(trust.replay)
 
 
 def main() -> None:

@@ -61,3 +61,24 @@ def inspect(archive: Archive, as_json: AsJson = False) -> None:
         dump(dataclasses.asdict(details))
     else:
         out.print(card(details))
+
+
+def diff(
+    before: Archive,
+    after: Archive,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 1 when they differ.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say what changed between two archives, by meaning and by member."""
+    import dataclasses
+
+    from marsmith.diff import diff as compare
+    from marsmith.show import changes_table
+
+    changes = compare(before, after)
+    if as_json:
+        dump([dataclasses.asdict(change) for change in changes])
+    else:
+        out.print(changes_table(changes) if changes else "no difference")
+    if changes and exit_code:
+        raise typer.Exit(1)

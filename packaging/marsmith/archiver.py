@@ -1,0 +1,283 @@
+"""`marsmith archive`: what torch-model-archiver 0.12 does with the same flags, checked, reproducible and atomic."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gzip
+import io
+import itertools
+import json
+import os
+import re
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Literal
+
+from marsmith import mar
+from marsmith.atomic import atomic
+from marsmith.errors import ArchiveError
+from marsmith.lint.findings import Finding, refuse
+from marsmith.manifest import ARCHIVER_VERSION, CREATED_ON
+from marsmith.sources import Sources
+
+Format = Literal["default", "zip-store", "tgz", "no-archive"]
+Runtime = Literal["python", "python3", "LSP"]
+
+ENDINGS: dict[str, str] = {"default": ".mar", "zip-store": ".mar", "tgz": ".tar.gz", "no-archive": ""}
+# The handlers that TorchServe brings: a name of these is no file. The first group loads a network by itself.
+LOADING = frozenset(
+    {
+        "base_handler",
+        "dali_image_classifier",
+        "image_classifier",
+        "image_segmenter",
+        "object_detector",
+        "text_classifier",
+    }
+)
+PYTHON_HANDLERS = LOADING | {"trt_llm_handler", "vllm_handler"}
+CPP_HANDLERS = frozenset({"BaseHandler", "TorchScriptHandler"})
+STOCK: dict[str, frozenset[str]] = {"python": PYTHON_HANDLERS, "python3": PYTHON_HANDLERS, "LSP": CPP_HANDLERS}
+# What is safe as a file name; whether TorchServe can route it is for lint to say.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+# Weights hardly shrink: the highest levels cost minutes for a few bytes.
+GZIP_LEVEL = 6
+TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
+
+OptionalPath = Path | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """An archive that was written: its size in bytes, its members, and what lint thinks may be meant otherwise."""
+
+    path: Path
+    size: int
+    members: int
+    warnings: list[Finding]
+
+
+def archive(
+    *,
+    model_name: str,
+    handler: str,
+    version: str,
+    serialized_file: OptionalPath = None,
+    model_file: OptionalPath = None,
+    extra_files: Sequence[Path | str] | str = (),
+    runtime: str = "python",
+    export_path: Path | str = ".",
+    archive_format: Format = "default",
+    force: bool = False,
+    requirements_file: OptionalPath = None,
+    config_file: OptionalPath = None,
+) -> Archived:
+    """Pack files as torch-model-archiver 0.12 does; the arguments are its flags.
+
+    `extra_files` as a string is split at commas; as a sequence, each element is one path or glob. An empty string is as
+    good as None. Raises ArchiveError, or LintError for what would not serve; then nothing is written.
+    """
+    _check_choices(model_name, runtime, archive_format)
+    output = Path(export_path) / f"{model_name}{ENDINGS[archive_format]}"
+    named = {
+        "serialized file": serialized_file,
+        "model file": model_file,
+        "requirements file": requirements_file,
+        "config file": config_file,
+    }
+    files = {what: Path(path) for what, path in named.items() if path}
+    if runtime != "LSP" and handler in LOADING and not files.keys() & {"serialized file", "model file"}:
+        raise ArchiveError(
+            f"TorchServe's {handler} has no network to load: name one with --serialized-file or --model-file."
+        )
+    try:
+        _check_output(output, archive_format, force)
+        members: dict[PurePosixPath, mar.Source] = {
+            **_collect(output, _handler_file(handler, runtime), files, extra_files),
+            PurePosixPath(mar.MANIFEST): _manifest(model_name, handler, version, runtime, files),
+        }
+        warnings = _lint(members, str(output))
+    except OSError as error:
+        raise ArchiveError(f"{error.filename or output} cannot be read: {error.strerror or error}.") from None
+    try:
+        count = _write(output, members, archive_format, force)
+        return Archived(output, _size(output), count, warnings)
+    except OSError as error:
+        raise ArchiveError(f"The archive {output} cannot be written: {error.strerror or error}.") from None
+
+
+def _check_choices(model_name: str, runtime: str, archive_format: str) -> None:
+    if not NAME.fullmatch(model_name):
+        raise ArchiveError(
+            f"The model name {model_name!r} cannot be a file's: use letters, digits, '_', '-' and dots, and begin with "
+            "a letter or digit."
+        )
+    for what, value, choices in (("runtime", runtime, STOCK), ("archive format", archive_format, ENDINGS)):
+        if value not in choices:
+            raise ArchiveError(f"There is no {what} {value!r}: use one of {', '.join(choices)}.")
+
+
+def _check_output(output: Path, archive_format: str, force: bool) -> None:
+    """Raise ArchiveError when the output would replace something that it may not."""
+    if not os.path.lexists(output):
+        return
+    if not force:
+        raise ArchiveError(f"{output} exists already: replace it with --force, or name another --export-path.")
+    if archive_format == "no-archive" and not _is_model_directory(output):
+        raise ArchiveError(
+            f"{output} is no model directory, because it lacks {mar.MANIFEST}, so --force does not replace it: move it "
+            "away, or name another --export-path."
+        )
+
+
+def _is_model_directory(path: Path) -> bool:
+    """Whether nothing but a model is lost with the directory: an empty one holds nothing."""
+    if path.is_symlink() or not path.is_dir():
+        return False
+    return (path / mar.MANIFEST).is_file() or not any(path.iterdir())
+
+
+def _handler_file(handler: str, runtime: str) -> Path | None:
+    """The file that holds the handler, which may name a function after a colon; None for one that TorchServe brings."""
+    if handler in STOCK[runtime]:
+        return None
+    directory, slash, name = handler.rpartition("/")
+    name = name.partition(":")[0]
+    if runtime == "LSP":
+        name += ".so"
+    elif not name.endswith(".py"):
+        name += ".py"
+    return Path(f"{directory}{slash}{name}")
+
+
+def _collect(
+    output: Path, handler: Path | None, files: Mapping[str, Path], extra_files: Sequence[Path | str] | str
+) -> Mapping[PurePosixPath, Path]:
+    """The members and the files that they come from. Raises ArchiveError when two want one name."""
+    sources = Sources(output)
+    if handler is not None:
+        sources.add_file(handler, "handler")
+    for what, path in files.items():
+        sources.add_file(path, what)
+    if isinstance(extra_files, str):
+        extra_files = [piece.strip() for piece in extra_files.split(",") if piece.strip()]
+    for pattern in extra_files:
+        sources.add_extra(os.fspath(pattern))
+    return sources.members
+
+
+def _manifest(model_name: str, handler: str, version: str, runtime: str, files: Mapping[str, Path]) -> bytes:
+    """MANIFEST.json with the keys in torch-model-archiver's order; ASCII, since a worker reads it in its own locale."""
+    names = {what: path.name for what, path in files.items()}
+    model = {
+        "modelName": model_name,
+        "serializedFile": names.get("serialized file"),
+        "handler": handler.rpartition("/")[2],
+        "modelFile": names.get("model file"),
+        "modelVersion": version,
+        "requirementsFile": names.get("requirements file"),
+        "configFile": names.get("config file"),
+    }
+    manifest = {
+        "createdOn": CREATED_ON,
+        "runtime": runtime,
+        "model": {key: value for key, value in model.items() if value},
+        "archiverVersion": ARCHIVER_VERSION,
+    }
+    return json.dumps(manifest, indent=2).encode("ascii")
+
+
+def _lint(members: mar.Members, what: str) -> list[Finding]:
+    """The warnings about what is to be packed. Raises LintError for an error."""
+    from marsmith.lint import lint
+    from marsmith.lint.tree import Tree
+
+    findings = lint(Tree.of(members))
+    refuse(findings, what)
+    return [one for one in findings if one.severity == "warning"]
+
+
+def _write(output: Path, members: mar.Members, archive_format: str, force: bool) -> int:
+    """Write the members in one of the formats. Returns how many there are then."""
+    if ENDINGS[archive_format] == ".mar":
+        return len(mar.write(output, members, store=archive_format == "zip-store"))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    if archive_format == "tgz":
+        _write_tgz(output, members)
+    else:
+        _write_directory(output, members, force)
+    return len(members)
+
+
+def _in_order(members: mar.Members) -> list[PurePosixPath]:
+    return sorted(members, key=lambda name: (str(name) == mar.MANIFEST, str(name)))
+
+
+def _write_tgz(output: Path, members: mar.Members) -> None:
+    """A tar file with one root directory, which TorchServe strips; no clock, owner or mode gets into it."""
+    root = output.name.removesuffix(ENDINGS["tgz"])
+    with (
+        atomic(output) as stream,
+        gzip.GzipFile(filename="", mode="wb", compresslevel=GZIP_LEVEL, fileobj=stream, mtime=0) as zipped,
+        tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for name in _in_order(members):
+            with _reading(members[name]) as (reader, size):
+                entry = tarfile.TarInfo(f"{root}/{name}")
+                entry.size = size
+                tar.addfile(entry, reader)
+
+
+def _write_directory(output: Path, members: mar.Members, force: bool) -> None:
+    """A directory that gets its name when it is whole; with `force` it replaces the one that has it."""
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as scratch:
+        tree = Path(scratch, "new")
+        for name in _in_order(members):
+            file = tree / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with _reading(members[name]) as (reader, _), file.open("wb") as stream:
+                shutil.copyfileobj(reader, stream, mar.CHUNK_BYTES)
+                stream.flush()
+                os.fsync(stream.fileno())
+        if force:
+            _swap(tree, output, Path(scratch))
+        else:
+            tree.rename(output)
+
+
+def _swap(new: Path, output: Path, scratch: Path) -> None:
+    """Give a directory its name and put the one that had it into `scratch`; another build may do the same meanwhile."""
+    for turn in itertools.count():
+        old = scratch / f"old-{turn}"
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                output.rename(old)
+            new.rename(output)
+        except BaseException as error:
+            if old.exists() and not output.exists():
+                old.rename(output)
+            if not isinstance(error, OSError) or error.errno not in TAKEN:
+                raise
+        else:
+            return
+
+
+@contextmanager
+def _reading(source: mar.Source) -> Iterator[tuple[IO[bytes], int]]:
+    """A reader of the source, and its size in bytes."""
+    if isinstance(source, bytes):
+        yield io.BytesIO(source), len(source)
+        return
+    with source.open("rb") as reader:
+        yield reader, os.fstat(reader.fileno()).st_size
+
+
+def _size(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())

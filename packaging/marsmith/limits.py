@@ -1,0 +1,18 @@
+"""How much of an archive Marsmith reads: the bounds that keep a hostile or broken one from costing more than a look."""
+
+from __future__ import annotations
+
+# The largest checkpoints that CPU serving sees have some hundred files; more is a mistake or an attack on the reader.
+MAX_MEMBERS = 100_000
+# Uncompressed, so that a small file cannot unpack into a full disk: a 30-billion-parameter network in 16 bits.
+MAX_TOTAL_BYTES = 64 << 30
+# Code, JSON and requirements that are parsed or searched; a tokenizer is only searched, and only this far.
+MAX_TEXT_BYTES = 1 << 20
+# YAML parses slowly, and the longest model-config.yaml of TorchServe's examples has 2 KiB.
+MAX_YAML_BYTES = 64 << 10
+# Enough for the first record of a file inside a member, which says what kind of file it is.
+MAX_HEAD_BYTES = 4 << 10
+# Deflate reaches 1032 : 1 on zeros. JSON and code stay below 100 : 1, so past this a member is made to explode ...
+MAX_RATIO = 200
+# ... unless it is small enough to be harmless.
+RATIO_FREE_BYTES = 16 << 20

@@ -1,0 +1,162 @@
+"""M107: imports that would not resolve in the worker, where TorchServe hides the reason (pytorch/serve#1010, #849)."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.metadata import packages_distributions
+
+from marsmith.lint.findings import Finding
+from marsmith.lint.modules import IMPLICIT, Modules, bindings, is_dynamic, is_never_run, last_name
+
+# What every TorchServe worker has imported, or cannot run without.
+WORKER_MODULES = frozenset({"torch", "ts", "numpy", "yaml", "PIL", "psutil", "packaging"})
+# Packages that are imported by another name than they are installed by, where that cannot be looked up here.
+IMPORT_NAMES = {
+    "beautifulsoup4": "bs4",
+    "faiss-cpu": "faiss",
+    "onnxruntime-gpu": "onnxruntime",
+    "opencv-contrib-python": "cv2",
+    "opencv-contrib-python-headless": "cv2",
+    "opencv-python": "cv2",
+    "opencv-python-headless": "cv2",
+    "pillow": "PIL",
+    "pillow-simd": "PIL",
+    "protobuf": "google",
+    "pycryptodome": "Crypto",
+    "pymupdf": "fitz",
+    "python-dateutil": "dateutil",
+    "python-dotenv": "dotenv",
+    "python-json-logger": "pythonjsonlogger",
+    "pyyaml": "yaml",
+    "scikit-image": "skimage",
+    "scikit-learn": "sklearn",
+}
+CATCHING = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+# An `if` that asks one of these chooses between modules that are not all there.
+CONDITIONS = frozenset({"version_info", "platform", "name", "find_spec", "machine", "system"})
+
+
+@cache
+def installed() -> dict[str, frozenset[str]]:
+    """Each top-level module that is installed here, with the canonical names of the packages that brought it.
+
+    From the packages' own lists: asking the import system would find the current directory too.
+    """
+    return {module: frozenset(map(_canonical, names)) for module, names in packages_distributions().items()}
+
+
+def _canonical(name: str) -> str:
+    from packaging.utils import canonicalize_name
+
+    return canonicalize_name(name)
+
+
+def provided(requirements: Iterable[str]) -> frozenset[str]:
+    """The top-level modules that the packages of these canonical names bring."""
+    modules: set[str] = set()
+    for name in requirements:
+        known = {module for module, packages in installed().items() if name in packages}
+        modules |= known or {IMPORT_NAMES.get(name, name.replace("-", "_").replace(".", "_"))}
+    return frozenset(modules)
+
+
+def lint_imports(modules: Modules, requirements: Iterable[str]) -> Iterator[Finding]:
+    """A finding for each import of a .py member that neither the archive, nor this environment, nor one of the
+    `requirements` (canonical package names) resolves. An import is left alone where the code expects it to fail.
+    """
+    known = frozenset(sys.stdlib_module_names) | installed().keys() | WORKER_MODULES | provided(requirements)
+    for member, tree in modules.parsed.items():
+        for node in expected_imports(tree):
+            for name in _unresolved(node, member, modules, known):
+                yield Finding(
+                    "M107",
+                    f"{member}:{node.lineno}",
+                    f"The import of {name} does not resolve.",
+                    "Pack the module, require its package in requirements.txt, or correct the name.",
+                )
+
+
+def expected_imports(tree: ast.Module) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The imports that the code relies on, wherever in it, in no order."""
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        stack.extend(_relied_on(node))
+
+
+def _relied_on(node: ast.AST) -> Iterable[ast.AST]:
+    """The children of a node whose failing imports would fail the module."""
+    if isinstance(node, ast.Try | ast.TryStar) and any(_catches(handler.type) for handler in node.handlers):
+        return node.finalbody
+    if isinstance(node, ast.If) and is_never_run(node.test):
+        return node.orelse
+    if isinstance(node, ast.If) and _chooses(node.test):
+        return []
+    if isinstance(node, ast.With | ast.AsyncWith) and any(_suppresses(item.context_expr) for item in node.items):
+        return []
+    return ast.iter_child_nodes(node)
+
+
+def _catches(caught: ast.expr | None) -> bool:
+    kinds = caught.elts if isinstance(caught, ast.Tuple) else [caught]
+    return caught is None or any(last_name(kind) in CATCHING for kind in kinds)
+
+
+def _chooses(test: ast.expr) -> bool:
+    return any(
+        isinstance(node, ast.Attribute | ast.Name) and (last_name(node) in CONDITIONS or "available" in last_name(node))
+        for node in ast.walk(test)
+    )
+
+
+def _suppresses(context: ast.expr) -> bool:
+    return isinstance(context, ast.Call) and last_name(context.func) == "suppress" and any(map(_catches, context.args))
+
+
+def _unresolved(
+    node: ast.Import | ast.ImportFrom, member: str, modules: Modules, known: frozenset[str]
+) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names if not _resolves(alias.name, modules, known))
+        return
+    source = node.module or ""
+    if node.level:
+        parents = member.split("/")[:-1]
+        kept = len(parents) - node.level + 1
+        if kept <= 0:
+            yield "." * node.level + source
+            return
+        source = ".".join([*parents[:kept], *([source] if source else [])])
+        if source not in modules:
+            yield source
+            return
+    elif not _resolves(source, modules, known):
+        yield source
+        return
+    for alias in node.names:
+        if alias.name != "*" and not _has(source, alias.name, modules, known):
+            yield f"{alias.name} from {source}"
+
+
+def _resolves(name: str, modules: Modules, known: frozenset[str]) -> bool:
+    """Whether `import name` finds a module; a package that the archive holds is known down to its last module."""
+    top = name.partition(".")[0]
+    if top not in modules.members:  # a folder without __init__.py gives way to what is installed
+        return top in known or name in modules
+    return name in modules or modules.tree(top) is None
+
+
+def _has(source: str, name: str, modules: Modules, known: frozenset[str]) -> bool:
+    """Whether `from source import name` finds the name, where the archive's text can tell."""
+    top = source.partition(".")[0]
+    if f"{source}.{name}" in modules or (top in known and top not in modules.members):
+        return True
+    if source in modules.folders and source not in modules.members:
+        return False
+    tree = modules.tree(source)
+    return tree is None or name in IMPLICIT or is_dynamic(tree) or name in bindings(tree)

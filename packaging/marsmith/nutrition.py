@@ -1,0 +1,34 @@
+"""The nutrition table of a food recipe: a CSV file becomes nutrition.json."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+from marsmith.errors import RecipeError
+
+
+def read_table(file: Path) -> dict[str, dict[str, object]]:
+    """The nutrition table by label: numbers as floats per 100 g, what is unknown left out. Raises RecipeError."""
+    try:
+        with file.open(encoding="utf-8", newline="") as stream:
+            return {row["label"]: _row(row) for row in csv.DictReader(stream, strict=True)}
+    except (OSError, ValueError, KeyError, csv.Error) as error:
+        raise RecipeError(f"The nutrition table {file} cannot be used: {error}.") from None
+
+
+def _row(row: dict[str, str]) -> dict[str, object]:
+    if None in row or None in row.values():
+        raise ValueError(f"the row of {row['label']} has more or fewer cells than the header")
+    per_100g = {key: float(value) for key, value in row.items() if key.endswith(("_g", "_kcal")) and value}
+    if not all(map(math.isfinite, per_100g.values())):
+        raise ValueError(f"the row of {row['label']} has a number that is not finite")
+    serving_g = per_100g.pop("serving_g", None)
+    return {
+        "food": row["food"],
+        "per_100g": per_100g,
+        "serving_g": serving_g,
+        "source": row["source"],
+        "source_id": row["source_id"],
+    }

@@ -1,0 +1,89 @@
+"""Replay an archive's golden requests, in TorchServe's real worker or on a running server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from marsmith import golden, mar
+from marsmith.client import Client, Prediction
+from marsmith.errors import GoldenError
+from marsmith.golden import Request
+from marsmith.worker import Worker, WorkerRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One golden request: what was expected, what came, and where they differ."""
+
+    name: str
+    expected: dict[str, Any]
+    prediction: Prediction
+    differences: list[str]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the answer is the checkpoint's."""
+        return not self.differences
+
+
+def in_worker(path: Path) -> list[Outcome]:
+    """Load the archive as it lies in a worker without a network, and ask all its golden requests in one batch.
+
+    An archive without golden requests is only loaded. Raises ArchiveError, GoldenError, and ServerError when the worker
+    cannot load it.
+    """
+    recorded = golden.read(path)
+    requests = recorded.requests if recorded else []
+    with Worker(path) as worker:
+        answers = worker.predict([_worker_request(one) for one in requests]) if requests else []
+    predictions = [Prediction(answer.status, _parsed(answer.body)) for answer in answers]
+    return [_outcome(request, prediction) for request, prediction in zip(requests, predictions, strict=True)]
+
+
+def on_server(path: Path, url: str, headers: dict[str, str] | None = None) -> Iterator[Outcome]:
+    """Ask a running server the archive's golden requests. Raises ArchiveError, GoldenError and ClientError."""
+    recorded = golden.read(path)
+    if recorded is None or not recorded.requests:
+        raise GoldenError(f"{path} has no golden requests to ask: build it with marsmith build.")
+    model = mar.read_json(path, mar.MANIFEST).get("model")
+    name = str(model["modelName"]) if isinstance(model, dict) and "modelName" in model else path.stem
+    client = Client(url, headers)
+    for request in recorded.requests:
+        yield _outcome(request, client.predict(name, request.body()))
+
+
+def require_ok(outcomes: list[Outcome], what: str) -> None:
+    """Raise GoldenError that names the requests which are answered differently, unless there is none."""
+    wrong = [one for one in outcomes if not one.ok]
+    if wrong:
+        listed = "; ".join(f"{one.name}: {one.differences[0]}" for one in wrong[:3])
+        raise GoldenError(
+            f"{what} answers {len(wrong)} of {len(outcomes)} golden requests otherwise than the checkpoint: {listed}."
+        )
+
+
+def _worker_request(request: Request) -> WorkerRequest:
+    body = request.body()
+    if isinstance(body, str):
+        return WorkerRequest.raw(json.dumps({"text": body}).encode(), "application/json")
+    return WorkerRequest.raw(body, "application/octet-stream")
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None
+
+
+def _outcome(request: Request, prediction: Prediction) -> Outcome:
+    if prediction.status != HTTPStatus.OK:
+        found = [f"status {prediction.status}: {prediction.message}"]
+    else:
+        found = list(golden.differences(request.expect, prediction.body, request.tolerance))
+    return Outcome(request.name, request.expect, prediction, found)

@@ -1,0 +1,253 @@
+"""`marsmith verify`: whether an archive is, byte for byte, what was built and signed.
+
+One pass over the file. An archive with MAR-INF/digests.json must be exactly as Marsmith writes it, down to the zip
+records; of any other archive only structure and safety are judged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from marsmith import layout, mar, signing
+from marsmith.errors import ArchiveError, SigningError, VerifyError
+from marsmith.scan import Directory, Listed, Member, Problem, Unreadable, check_limits, read_directory
+
+KEPT = (mar.MANIFEST, mar.DIGESTS, mar.SIGNATURE)
+# None of these in an honest archive is larger: 100,000 members make digests of 20 MB.
+MAX_KEPT_BYTES = 64 << 20
+# A root, a drive letter, a backslash or a control character means another file to another reader.
+UNSAFE_NAME = re.compile(r"^/|^[A-Za-z]:|\\|[\x00-\x1f\x7f]|(^|/)\.\.?(/|$)|//")
+SHOWN_PROBLEMS = 5
+
+SignatureState = Literal["none", "unchecked", "valid", "bad"]
+
+
+@dataclass(slots=True)
+class Report:
+    """What verification found. `size` is in bytes; `sealed` is whether digests bind every member."""
+
+    path: Path
+    size: int
+    members: int = 0
+    sealed: bool = False
+    signature: SignatureState = "none"
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    def require_ok(self) -> None:
+        """Raise VerifyError that names the first problems, unless there is none."""
+        if self.problems:
+            listed = "; ".join(problem.message for problem in self.problems[:SHOWN_PROBLEMS])
+            more = len(self.problems) - SHOWN_PROBLEMS
+            listed += f"; and {more} more" if more > 0 else ""
+            raise VerifyError(f"{self.path} is not to be trusted: {listed}. Get it again from where it was built.")
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What one pass over the members has seen: digests by name, and the content of KEPT."""
+
+    members: dict[str, mar.Member] = field(default_factory=dict)
+    kept: dict[str, bytes] = field(default_factory=dict)
+
+
+def verify(
+    path: Path,
+    key: Path | None = None,
+    *,
+    require_signature: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Report:
+    """Verify an archive; with `key`, a public key file, its signature too. `progress` hears the bytes of each step.
+
+    What is wrong with the archive is in the report. Raises ArchiveError when the file cannot be read at all, and
+    SigningError when the key cannot, or when a signature is required without a key.
+    """
+    public = signing.read_public_key(key) if key else None
+    if require_signature and public is None:
+        raise SigningError("A signature proves nothing without the key that you trust: name it with --key.")
+    try:
+        with path.open("rb") as stream:
+            report, seen = Report(path, path.stat().st_size), _Seen()
+            try:
+                directory = read_directory(stream)
+                report.members = len(directory.members)
+                report.sealed = any(one.entry.name == mar.DIGESTS for one in directory.members)
+                report.problems += check_limits(directory)
+                # What would explode is not unpacked to see what else is wrong.
+                if report.ok:
+                    report.problems += _check_names(directory)
+                    report.problems += _read_members(stream, directory, seen, progress or (lambda _: None))
+                    report.problems += _check_seal(directory, seen) if report.sealed else _check_unsealed(seen)
+            except Unreadable as stop:
+                report.problems.append(stop.problem)
+                return report
+    except FileNotFoundError:
+        raise ArchiveError(f"There is no archive {path}. Build it with marsmith build.") from None
+    except OSError as error:
+        raise ArchiveError(f"{path} cannot be read: {error.strerror or error}.") from None
+    report.signature, problems = _check_signature(seen, public, require_signature)
+    report.problems += problems
+    return report
+
+
+def _check_names(directory: Directory) -> Iterator[Problem]:
+    names = [one.entry.name for one in directory.members]
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield Problem("duplicate", name, f"{name} is in the archive {count} times")
+        if not name or UNSAFE_NAME.search(name):
+            yield Problem(
+                "unsafe", name, f"the member name {name!r} leaves the archive or is read differently elsewhere"
+            )
+    files = {name for name in names if not name.endswith("/")}
+    for name in sorted(files):
+        parents = name.split("/")[:-1]
+        for depth in range(1, len(parents) + 1):
+            if (parent := "/".join(parents[:depth])) in files:
+                yield Problem("unsafe", name, f"{name} needs a directory where {parent} is a file")
+
+
+def _read_members(
+    stream: IO[bytes], directory: Directory, seen: _Seen, progress: Callable[[int], None]
+) -> Iterator[Problem]:
+    """Read every member once, from the first byte of the file to the directory."""
+    position, before = 0, "the beginning"
+    sealed = any(one.entry.name == mar.DIGESTS for one in directory.members)
+    in_file = sorted(directory.members, key=lambda one: one.entry.offset)
+    if in_file != directory.members:
+        moved = next(a for a, b in zip(directory.members, in_file, strict=True) if a != b)
+        yield Problem(
+            "order", moved.entry.name, f"the directory lists {moved.entry.name} in another order than the file"
+        )
+    for listed in in_file:
+        name = listed.entry.name
+        if listed.entry.offset != position:
+            yield _gap(stream, position, listed.entry.offset, before, name)
+        member = Member(stream, listed)
+        yield from _read_member(member, seen, progress)
+        if sealed and not member.problems and member.raw_header != layout.local_header(listed.entry):
+            yield Problem("changed", name, f"the header of {name} is not as Marsmith writes it")
+        position, before = member.end, name
+    if position != directory.offset:
+        yield _gap(stream, position, directory.offset, before, "the directory")
+    if directory.trailing:
+        yield Problem("trailing", None, f"{directory.trailing:,} bytes follow the end of the archive")
+
+
+def _gap(stream: IO[bytes], begin: int, end: int, before: str, after: str) -> Problem:
+    if end < begin:
+        return Problem("changed", after, f"{after} overlaps {before}")
+    stream.seek(begin)
+    raw = stream.read(layout.LOCAL.size)
+    if raw.startswith(layout.LOCAL_SIGNATURE) and len(raw) == layout.LOCAL.size:
+        hidden = stream.read(int.from_bytes(raw[26:28], "little")).decode("utf-8", "backslashreplace")
+        return Problem("added", hidden, f"{hidden} is in the file but not in its directory: TorchServe would unpack it")
+    return Problem("added", None, f"{end - begin:,} bytes between {before} and {after} belong to no member")
+
+
+def _read_member(member: Member, seen: _Seen, progress: Callable[[int], None]) -> Iterator[Problem]:
+    entry = member.listed.entry
+    content, lying = hashlib.sha256(), hashlib.sha256()
+    deflated = entry.method == layout.DEFLATED
+    crc = size = 0
+    kept = bytearray() if entry.name in KEPT and entry.size <= MAX_KEPT_BYTES else None
+
+    def read() -> Iterator[bytes]:
+        for chunk in member.lying():
+            if deflated:
+                lying.update(chunk)
+            progress(len(chunk))
+            yield chunk
+
+    for chunk in member.inflated(read()):
+        content.update(chunk)
+        crc = zlib.crc32(chunk, crc)
+        size += len(chunk)
+        if kept is not None:
+            kept += chunk
+    member.finish()
+    yield from member.problems
+    if not member.problems and (crc, size) != (entry.crc, entry.size):
+        yield Problem("changed", entry.name, f"the content of {entry.name} was changed")
+    seen.members[entry.name] = mar.Member(size, content.hexdigest(), lying.hexdigest() if deflated else None)
+    if kept is not None:
+        seen.kept[entry.name] = bytes(kept)
+
+
+def _check_unsealed(seen: _Seen) -> Iterator[Problem]:
+    """Marsmith's archives never lack their digests."""
+    try:
+        manifest = json.loads(seen.kept.get(mar.MANIFEST, b"{}"))
+    except ValueError:
+        return
+    if isinstance(manifest, dict) and "marsmith" in manifest:
+        yield Problem("missing", mar.DIGESTS, f"{mar.DIGESTS} is missing")
+
+
+def _check_seal(directory: Directory, seen: _Seen) -> Iterator[Problem]:
+    """The digests against the members, and the directory against the one that Marsmith writes."""
+    digests = seen.kept.get(mar.DIGESTS, b"")
+    sealed = {name: one for name, one in seen.members.items() if name not in mar.SEALS}
+    try:
+        promised: dict[str, Any] = dict(json.loads(digests)["members"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        yield Problem("changed", mar.DIGESTS, f"{mar.DIGESTS} is not readable")
+        return
+    unlike = list(_compare(promised, sealed))
+    yield from unlike
+    if not unlike and digests != mar.digests(sealed):
+        yield Problem("changed", mar.DIGESTS, f"{mar.DIGESTS} is not as Marsmith writes it")
+    names = [one.entry.name for one in directory.members]
+    expected = [*sorted(set(names) - set(mar.SEALS)), *(name for name in mar.SEALS if name in names)]
+    for name, right in zip(names, expected, strict=False):
+        if name != right:
+            yield Problem("order", name, f"{name} stands where {right} belongs")
+            break
+    yield from _check_directory(directory.members)
+    length = sum(len(one.raw) for one in directory.members)
+    if directory.end != layout.end_of_directory(len(names), directory.offset, length):
+        yield Problem("directory", None, "the end record is not as Marsmith writes it")
+
+
+def _compare(promised: Mapping[str, Any], found: Mapping[str, mar.Member]) -> Iterator[Problem]:
+    for name in sorted(promised.keys() - found.keys()):
+        yield Problem("missing", name, f"{name} is missing")
+    for name in sorted(found.keys() - promised.keys()):
+        yield Problem("added", name, f"{name} was added")
+    for name in sorted(found.keys() & promised.keys()):
+        if promised[name] != mar.digest(found[name]):
+            yield Problem("changed", name, f"the content of {name} was changed")
+
+
+def _check_directory(members: list[Listed]) -> Iterator[Problem]:
+    for one in members:
+        if one.raw != layout.central_header(one.entry):
+            yield Problem(
+                "changed", one.entry.name, f"the directory's record of {one.entry.name} is not as Marsmith writes it"
+            )
+
+
+def _check_signature(
+    seen: _Seen, public: signing.PublicKey | None, required: bool
+) -> tuple[SignatureState, list[Problem]]:
+    signature = seen.kept.get(mar.SIGNATURE)
+    if signature is None:
+        return "none", [Problem("signature", mar.SIGNATURE, "it is not signed")] if required else []
+    try:
+        signing.check(signature, seen.kept.get(mar.DIGESTS, b""), public)
+    except SigningError as error:
+        return "bad", [Problem("signature", mar.SIGNATURE, str(error))]
+    return "valid" if public else "unchecked", []
