@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(
-    file for folder in ("handlers", "packaging", "tests", "training") for file in (ROOT / folder).rglob("*.py")
+    file for folder in ("benchmarks", "handlers", "packaging", "tests", "training") for file in (ROOT / folder).rglob("*.py")
 )
 LONGEST_MODULE = 300
 

@@ -1,1 +1,30 @@
-"""Marsmith: everything that runs before and around a TorchServe archive."""
+"""Marsmith: TorchServe archives that can be trusted.
+
+`build` makes an archive from a recipe, `archive` from files as torch-model-archiver does; both are the commands of the
+same names. Every error that a user can put right is a MarsmithError (see `marsmith.errors`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from marsmith.errors import MarsmithError
+
+if TYPE_CHECKING:
+    from marsmith.archiver import archive
+    from marsmith.builder import build
+
+__all__ = ["MarsmithError", "archive", "build"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public function when it is first asked for: torch takes seconds."""
+    if name == "build":
+        from marsmith.builder import build
+
+        return build
+    if name == "archive":
+        from marsmith.archiver import archive
+
+        return archive
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

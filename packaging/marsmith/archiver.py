@@ -187,7 +187,7 @@ def _manifest(model_name: str, handler: str, version: str, runtime: str, files: 
     manifest = {
         "createdOn": CREATED_ON,
         "runtime": runtime,
-        "model": {key: value for key, value in model.items() if value},
+        "model": {key: value for key, value in model.items() if value is not None},
         "archiverVersion": ARCHIVER_VERSION,
     }
     return json.dumps(manifest, indent=2).encode("ascii")

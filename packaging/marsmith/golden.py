@@ -159,4 +159,4 @@ def _is_number(value: Any) -> bool:
 
 
 def _short(value: Any) -> str:
-    return repr(value) if isinstance(value, (str, int, float, bool, type(None))) else f"a {type(value).__name__}"
+    return f"a {type(value).__name__} of {len(value)}" if isinstance(value, (dict, list)) else repr(value)

@@ -16,3 +16,5 @@ MAX_HEAD_BYTES = 4 << 10
 MAX_RATIO = 200
 # ... unless it is small enough to be harmless.
 RATIO_FREE_BYTES = 16 << 20
+# What a handler takes of one image (handlers/settings.py, max_image_bytes), so a larger sample is never answered.
+MAX_SAMPLE_BYTES = 20_000_000

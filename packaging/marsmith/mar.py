@@ -34,7 +34,7 @@ SBOM = "MAR-INF/sbom.cdx.json"
 PROVENANCE = "MAR-INF/provenance.json"
 # They seal the rest, so they stand last and stored: one bit of them more or less shows in their CRC.
 SEALS = (DIGESTS, SIGNATURE)
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 4 << 20
 # Text is deflated; everything else is stored, so that it is copied and mapped at the disk's speed.
 DEFLATED_SUFFIXES = frozenset({".py", ".json", ".yaml", ".yml", ".txt", ".md"})
 # Past this a deflated member could outgrow the 32-bit sizes that its header is written with.

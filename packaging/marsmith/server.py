@@ -28,6 +28,7 @@ from marsmith.manifest import CONFIG_FILE
 from marsmith.progress import Progress, silent
 from marsmith.recipe import NAME_PATTERN
 from marsmith.resources import config_properties
+from marsmith.verify import verify
 
 HOST = "127.0.0.1"
 READY_TIMEOUT_S = 180
@@ -86,11 +87,22 @@ class Ports:
 class Server:
     """A TorchServe that serves `archives` until it is stopped; as a context manager it always is.
 
-    Its configuration, temporary files, logs and keys live in a private directory that disappears with it.
+    An archive that is not sound is refused, and with `require_signature` one that was not signed with `key` too. Its
+    configuration, temporary files, logs and keys live in a private directory that disappears with it.
     """
 
-    def __init__(self, archives: list[Path], ports: Ports | None = None, *, token: bool = False) -> None:
+    def __init__(
+        self,
+        archives: list[Path],
+        ports: Ports | None = None,
+        *,
+        token: bool = False,
+        key: Path | None = None,
+        require_signature: bool = False,
+    ) -> None:
         self.ports = ports or Ports()
+        for path in archives:
+            verify(path, key, require_signature=require_signature).require_ok()
         self.archives = {_model_name(path): path.resolve() for path in archives}
         if len(self.archives) != len(archives):
             raise ServerError("Two of the archives hold a model of one name: serve one of them, or rename a recipe.")

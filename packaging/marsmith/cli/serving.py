@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from marsmith.cli.archives import print_built
-from marsmith.cli.console import DEFAULT_URL, AsJson, Port, Token, bearer, dump, err, out, status
+from marsmith.cli.console import DEFAULT_URL, AsJson, Key, Port, RequireSignature, Token, bearer, dump, err, out, status
 from marsmith.digest import file_sha256
 
 if TYPE_CHECKING:
@@ -19,11 +19,13 @@ def serve(
     archives: Annotated[list[Path], typer.Argument(help="The archives to serve.")],
     port: Port = 8080,
     token: Annotated[bool, typer.Option(help="Ask clients for TorchServe's tokens.")] = False,
+    key: Key = None,
+    require_signature: RequireSignature = False,
 ) -> None:
-    """Serve archives on this machine with a real TorchServe until Ctrl-C."""
+    """Verify archives, then serve them on this machine with a real TorchServe until Ctrl-C."""
     from marsmith.server import Ports, Server
 
-    with Server(archives, Ports(port), token=token) as server:
+    with Server(archives, Ports(port), token=token, key=key, require_signature=require_signature) as server:
         _start(server)
         if token:
             err.print(f"TorchServe's tokens, which expire after an hour: {server.key_file}", soft_wrap=True)

@@ -64,8 +64,9 @@ def provided(requirements: Iterable[str]) -> frozenset[str]:
 
 
 def lint_imports(modules: Modules, requirements: Iterable[str]) -> Iterator[Finding]:
-    """A finding for each import of a .py member that neither the archive, nor this environment, nor one of the
-    `requirements` (canonical package names) resolves. An import is left alone where the code expects it to fail.
+    """A finding for each import that neither the archive, nor this environment, nor a requirement resolves.
+
+    `requirements` are canonical package names. An import that the code expects to fail is left alone.
     """
     known = frozenset(sys.stdlib_module_names) | installed().keys() | WORKER_MODULES | provided(requirements)
     for member, tree in modules.parsed.items():

@@ -45,8 +45,12 @@ def named(manifest: Mapping[str, Any], key: str) -> str:
     return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
 
 
-def lint_manifest(tree: Tree) -> Iterator[Finding]:
+def lint_manifest(tree: Tree) -> list[Finding]:
     """What is wrong with the manifest."""
+    return list(_findings(tree))
+
+
+def _findings(tree: Tree) -> Iterator[Finding]:
     where = mar.MANIFEST
     manifest = read_manifest(tree)
     model = model_of(manifest)

@@ -8,9 +8,9 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from marsmith.limits import MAX_TEXT_BYTES
 from marsmith.lint.findings import Finding
 from marsmith.lint.tree import Tree
-from marsmith.limits import MAX_TEXT_BYTES
 
 # Compiled modules: their names count, their content is not looked into.
 BINARY_SUFFIXES = (".so", ".pyd", ".pyc")
@@ -48,9 +48,10 @@ class Modules:
             if not file.endswith((".py", *BINARY_SUFFIXES)) or "__pycache__" in parents:
                 continue
             stem = file.removesuffix(".py") if file.endswith(".py") else file.partition(".")[0]
-            if any("." in part for part in (*parents, stem)):
+            parts = parents if stem == "__init__" else [*parents, stem]
+            if not parts or any("." in part for part in parts):
                 continue  # no import statement can say such a name
-            name = ".".join(parents if stem == "__init__" else [*parents, stem])
+            name = ".".join(parts)
             if file.endswith(".py") or name not in members:
                 members[name] = member
             folders |= {".".join(parents[:depth]) for depth in range(1, len(parents) + 1)}

@@ -1,0 +1,27 @@
+"""M1: the code in an archive. It is parsed and never run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from marsmith.lint.entry import Handler, lint_entry
+from marsmith.lint.findings import Finding
+from marsmith.lint.imports import lint_imports
+from marsmith.lint.loading import lint_loading
+from marsmith.lint.manifest import named
+from marsmith.lint.modules import Modules, parse
+from marsmith.lint.requirements import required
+from marsmith.lint.shadows import lint_shadows
+from marsmith.lint.tree import Tree
+
+
+def lint_code(tree: Tree, manifest: Mapping[str, Any]) -> list[Finding]:
+    """What is wrong with the handler, the modules beside it, their imports and their names."""
+    parsed, findings = parse(tree)
+    modules = Modules.of(tree, parsed)
+    if text := named(manifest, "handler"):
+        handler = Handler.of(text)
+        findings += lint_entry(tree, modules, handler)
+        findings += lint_loading(tree, manifest, modules, handler)
+    return [*findings, *lint_imports(modules, required(tree, manifest)), *lint_shadows(modules)]

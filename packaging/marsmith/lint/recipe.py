@@ -1,0 +1,160 @@
+"""M6: a recipe, its checkpoint and its samples, and the part of the archive that is known before the export."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path, PurePosixPath
+
+from marsmith import manifest, mar
+from marsmith.checkpoint import HUB_ID, PICKLED_WEIGHTS, WEIGHTS, WEIGHTS_INDEX, resolve
+from marsmith.errors import CheckpointError
+from marsmith.limits import MAX_HEAD_BYTES, MAX_SAMPLE_BYTES
+from marsmith.lint import lint
+from marsmith.lint.findings import Finding
+from marsmith.lint.pickles import kind_of
+from marsmith.lint.sources import lint_sources
+from marsmith.lint.tree import Tree
+from marsmith.recipe import Recipe
+from marsmith.resources import handlers_tree
+
+# What transformers and tokenizers read of a checkpoint's directory.
+READ = (
+    *("config.json", "generation_config.json", "preprocessor_config.json", "processor_config.json"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.*"),
+    *("vocab.*", "merges.txt", "*.model", "*.safetensors", WEIGHTS_INDEX),
+)
+# A checkpoint has some dozens of files; a training run's directory may have any number, and this many are looked at.
+MAX_CHECKPOINT_FILES = 1000
+# What is told from a file that is not read: the codes of lint_sources that matter there.
+ALARMING = ("M405", "M412")
+# The hub's cache: snapshots/COMMIT holds links into blobs, beside it.
+CACHE_SNAPSHOTS, CACHE_BLOBS = "snapshots", "blobs"
+
+
+def lint_recipe(path: Path) -> list[Finding]:
+    """All findings about a recipe file, or the recipe.toml of a directory, by code, then by place.
+
+    A checkpoint on the hub is not asked for. Raises RecipeError.
+    """
+    recipe = Recipe.load(path)
+    findings = [*_lint_files(recipe), *lint(planned(recipe))]
+    local = recipe.directory / recipe.checkpoint
+    if local.is_dir() or not HUB_ID.match(recipe.checkpoint) or recipe.checkpoint.startswith("."):
+        findings += _lint_checkpoint(recipe, local)
+    return sorted(findings, key=lambda one: (one.code, one.where, one.message))
+
+
+def planned(recipe: Recipe) -> Tree:
+    """The members that need no export: the handlers, and what TorchServe itself reads."""
+    tree, entry = handlers_tree(), f"{recipe.task}.py"
+    members: dict[PurePosixPath, mar.Source] = {
+        **{PurePosixPath("handlers", file.name): file for file in tree.glob("*.py")},
+        PurePosixPath(entry): tree / entry,
+        PurePosixPath(manifest.CONFIG_FILE): manifest.model_config(recipe),
+        PurePosixPath(manifest.REQUIREMENTS_FILE): manifest.requirements(recipe.task),
+        PurePosixPath(mar.MANIFEST): manifest.manifest(recipe, entry, recipe.checkpoint),
+    }
+    return Tree.of(members)
+
+
+def _lint_checkpoint(recipe: Recipe, directory: Path) -> Iterator[Finding]:
+    pickled = _names(directory, "pytorch_model*.bin")
+    safe = _names(directory, "*.safetensors")
+    if pickled and not safe and not recipe.allow_pickle:
+        yield Finding(
+            "M602",
+            pickled[0],
+            "The weights are a pickle only, which can run code, and the recipe does not allow that.",
+            "Save them with save_pretrained as safetensors, or set allow_pickle = true.",
+        )
+    else:
+        try:
+            resolve(recipe)
+        except CheckpointError as error:
+            yield Finding("M601", recipe.checkpoint, str(error), "Name a whole checkpoint for the recipe's task.")
+    root = _root(directory)
+    files = list(islice(_walk(directory), MAX_CHECKPOINT_FILES))
+    read = [file for file in files if _is_read(file, directory, recipe)]
+    yield from lint_sources(root, read)
+    for finding in lint_sources(root, (file for file in files if file not in read)):
+        if finding.code in ALARMING:
+            yield Finding("M604", finding.where, finding.message, "Move it to where nobody packs or publishes it.")
+    if safe:
+        yield from _pickles_beside(directory)
+
+
+def _names(directory: Path, pattern: str) -> list[str]:
+    return sorted(file.name for file in directory.glob(pattern))
+
+
+def _root(directory: Path) -> Path:
+    """What the directory's links may not leave: itself, and for a snapshot of the hub's cache, its repository."""
+    path = directory.resolve()
+    repository = path.parent.parent
+    return repository if path.parent.name == CACHE_SNAPSHOTS and (repository / CACHE_BLOBS).is_dir() else directory
+
+
+def _walk(directory: Path) -> Iterator[Path]:
+    """The files below a directory in one order; folders that are links are not entered."""
+    for folder, folders, files in os.walk(directory):
+        folders.sort()
+        yield from (Path(folder, name) for name in sorted(files))
+
+
+def _is_read(file: Path, directory: Path, recipe: Recipe) -> bool:
+    if file.parent != directory:
+        return False
+    patterns = READ if not recipe.allow_pickle else (*READ, PICKLED_WEIGHTS)
+    return any(fnmatchcase(file.name, pattern) for pattern in patterns)
+
+
+def _pickles_beside(directory: Path) -> Iterator[Finding]:
+    """Files such as training_args.bin, that one wrong call of torch.load or joblib.load would run."""
+    for file in sorted(directory.iterdir()):
+        head = _head(file)
+        if head is not None and kind_of(file.name, head) == "pickle":
+            yield Finding(
+                "M603",
+                file.name,
+                f"It is a pickle, which can run code when it is loaded; nothing reads it beside {WEIGHTS}.",
+                "Remove it from the checkpoint.",
+            )
+
+
+def _lint_files(recipe: Recipe) -> Iterator[Finding]:
+    """Samples and the nutrition table. A sample's text is never quoted."""
+    if not recipe.samples:
+        yield Finding(
+            "M606", "samples", "The recipe has no samples to test the archive with.", "Add [[samples]] with expect."
+        )
+    for number, sample in enumerate(recipe.samples, start=1):
+        if sample.image is not None:
+            yield from _lint_file(recipe.directory / sample.image, f"samples {number}: {sample.image}")
+    if recipe.nutrition is not None:
+        yield from _lint_file(recipe.directory / recipe.nutrition, f"nutrition: {recipe.nutrition}")
+
+
+def _lint_file(file: Path, where: str) -> Iterator[Finding]:
+    if _head(file) is None:
+        yield Finding("M605", where, "There is no such file, or it cannot be read.", "Correct the path or its rights.")
+    elif file.stat().st_size > MAX_SAMPLE_BYTES:
+        yield Finding(
+            "M605",
+            where,
+            f"It has more than {MAX_SAMPLE_BYTES:,} bytes, which no handler takes.",
+            "Give a smaller file.",
+        )
+
+
+def _head(file: Path) -> bytes | None:
+    """The first bytes of a regular file; None when there is none that can be read."""
+    try:
+        if not file.is_file():
+            return None
+        with file.open("rb") as stream:
+            return stream.read(MAX_HEAD_BYTES)
+    except (OSError, ValueError):
+        return None
