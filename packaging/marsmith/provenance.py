@@ -131,5 +131,5 @@ def _descriptors(files: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _release(name: str) -> str:
-    """The installed release, without the local part (+cpu): torch's builds of one release export the same graph."""
+    """The installed release, without the local part (+cpu), which names one of its builds."""
     return Version(version(name)).public

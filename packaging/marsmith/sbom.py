@@ -31,7 +31,7 @@ from marsmith.serving import dump_json
 
 SCHEMA = SchemaVersion.V1_6
 # A random UUID of our own: a bill's serial number is the UUIDv5 of its content in this namespace.
-SERIAL_NUMBERS = UUID("5b0c1f0e-8f0b-4b7e-9d43-0d0b7f1c6f2a")
+SERIAL_NUMBERS = UUID("0f05bbdf-5b1e-4e5a-a9ed-f72e30ecdb22")
 # The licence classifiers of PyPI that mean exactly one SPDX licence, by PEP 639's appendix; "Apache" and "BSD" do not.
 CLEAR_CLASSIFIERS = {
     "License :: OSI Approved :: ISC License (ISCL)": "ISC",

@@ -15,12 +15,16 @@ from marsmith.lint.requirements import required
 from marsmith.lint.shadows import lint_shadows
 from marsmith.lint.tree import Tree
 
+# TorchServe's runtime for handlers that are shared libraries, which no Python imports.
+LSP = "LSP"
+
 
 def lint_code(tree: Tree, manifest: Mapping[str, Any]) -> list[Finding]:
     """What is wrong with the handler, the modules beside it, their imports and their names."""
     parsed, findings = parse(tree)
     modules = Modules.of(tree, parsed)
-    if text := named(manifest, "handler"):
+    text = named(manifest, "handler")
+    if text and manifest.get("runtime") != LSP:
         handler = Handler.of(text)
         findings += lint_entry(tree, modules, handler)
         findings += lint_loading(tree, manifest, modules, handler)

@@ -37,7 +37,7 @@ def lint_index(requirements: str) -> list[Finding]:
             Finding(
                 "M309",
                 "package index",
-                "It cannot be reached, or pip is missing: nobody checked that the requirements exist for linux aarch64.",
+                "It cannot be reached, or pip is missing: the requirements were not checked for linux aarch64.",
                 "Check the network and pip's configuration, then ask again.",
             )
         ]

@@ -6,19 +6,18 @@ import os
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from marsmith import manifest, mar
 from marsmith.checkpoint import HUB_ID, PICKLED_WEIGHTS, WEIGHTS, WEIGHTS_INDEX, resolve
-from marsmith.errors import CheckpointError
+from marsmith.errors import CheckpointError, RecipeError
 from marsmith.limits import MAX_HEAD_BYTES, MAX_SAMPLE_BYTES
 from marsmith.lint import lint
 from marsmith.lint.findings import Finding
 from marsmith.lint.pickles import kind_of
 from marsmith.lint.sources import lint_sources
 from marsmith.lint.tree import Tree
+from marsmith.planned import planned
 from marsmith.recipe import Recipe
-from marsmith.resources import handlers_tree
 
 # What transformers and tokenizers read of a checkpoint's directory.
 READ = (
@@ -40,24 +39,17 @@ def lint_recipe(path: Path) -> list[Finding]:
     A checkpoint on the hub is not asked for. Raises RecipeError.
     """
     recipe = Recipe.load(path)
-    findings = [*_lint_files(recipe), *lint(planned(recipe))]
+    findings = list(_lint_samples(recipe))
+    try:
+        members = planned(recipe, recipe.checkpoint)
+    except RecipeError as error:
+        findings.append(Finding("M605", "nutrition", str(error), "Correct the path or the table."))
+        members = planned(recipe.model_copy(update={"nutrition": None}), recipe.checkpoint)
+    findings += lint(Tree.of(members))
     local = recipe.directory / recipe.checkpoint
     if local.is_dir() or not HUB_ID.match(recipe.checkpoint) or recipe.checkpoint.startswith("."):
         findings += _lint_checkpoint(recipe, local)
     return sorted(findings, key=lambda one: (one.code, one.where, one.message))
-
-
-def planned(recipe: Recipe) -> Tree:
-    """The members that need no export: the handlers, and what TorchServe itself reads."""
-    tree, entry = handlers_tree(), f"{recipe.task}.py"
-    members: dict[PurePosixPath, mar.Source] = {
-        **{PurePosixPath("handlers", file.name): file for file in tree.glob("*.py")},
-        PurePosixPath(entry): tree / entry,
-        PurePosixPath(manifest.CONFIG_FILE): manifest.model_config(recipe),
-        PurePosixPath(manifest.REQUIREMENTS_FILE): manifest.requirements(recipe.task),
-        PurePosixPath(mar.MANIFEST): manifest.manifest(recipe, entry, recipe.checkpoint),
-    }
-    return Tree.of(members)
 
 
 def _lint_checkpoint(recipe: Recipe, directory: Path) -> Iterator[Finding]:
@@ -124,29 +116,21 @@ def _pickles_beside(directory: Path) -> Iterator[Finding]:
             )
 
 
-def _lint_files(recipe: Recipe) -> Iterator[Finding]:
-    """Samples and the nutrition table. A sample's text is never quoted."""
+def _lint_samples(recipe: Recipe) -> Iterator[Finding]:
+    """A sample's text is never quoted."""
     if not recipe.samples:
         yield Finding(
             "M606", "samples", "The recipe has no samples to test the archive with.", "Add [[samples]] with expect."
         )
     for number, sample in enumerate(recipe.samples, start=1):
-        if sample.image is not None:
-            yield from _lint_file(recipe.directory / sample.image, f"samples {number}: {sample.image}")
-    if recipe.nutrition is not None:
-        yield from _lint_file(recipe.directory / recipe.nutrition, f"nutrition: {recipe.nutrition}")
-
-
-def _lint_file(file: Path, where: str) -> Iterator[Finding]:
-    if _head(file) is None:
-        yield Finding("M605", where, "There is no such file, or it cannot be read.", "Correct the path or its rights.")
-    elif file.stat().st_size > MAX_SAMPLE_BYTES:
-        yield Finding(
-            "M605",
-            where,
-            f"It has more than {MAX_SAMPLE_BYTES:,} bytes, which no handler takes.",
-            "Give a smaller file.",
-        )
+        if sample.image is None:
+            continue
+        where, file = f"samples {number}: {sample.image}", recipe.directory / sample.image
+        if _head(file) is None:
+            yield Finding("M605", where, "There is no such file that can be read.", "Correct the path or its rights.")
+        elif file.stat().st_size > MAX_SAMPLE_BYTES:
+            larger = f"It has more than {MAX_SAMPLE_BYTES:,} bytes, which is all that a handler takes."
+            yield Finding("M605", where, larger, "Give a smaller file.")
 
 
 def _head(file: Path) -> bytes | None:

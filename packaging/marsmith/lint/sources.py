@@ -32,7 +32,7 @@ def _name(root: Path, file: Path) -> str:
 def _lint_file(root: Path, name: str, file: Path) -> Iterator[Finding]:
     try:
         inside = file.resolve().is_relative_to(root.resolve())
-    except (OSError, RuntimeError):  # a loop of links
+    except (OSError, RuntimeError, ValueError):  # a loop of links, a name with NUL
         inside = True
     if not inside:
         yield Finding(
