@@ -2,7 +2,6 @@
 
 import io
 import json
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,11 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from marsmith import mar
 from marsmith.builder import build
 from marsmith.errors import ServerError
 from marsmith.worker import Worker, WorkerAnswer, WorkerRequest
+from tests.packaging.forgery import members, unpacked
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
 
 TEXT = WorkerRequest.raw(b"a great day at the beach", "text/plain")
@@ -100,10 +101,9 @@ def test_a_photo_and_junk_beside_it(food: Path) -> None:
 def test_a_model_that_cannot_load_says_why(sentiment: Path, tmp_path: Path) -> None:
     """pytorch/serve#2030: the reason, not a crash loop without words."""
     broken = tmp_path / "broken.mar"
-    with zipfile.ZipFile(sentiment) as source, zipfile.ZipFile(broken, "w") as target:
-        for info in source.infolist():
-            if info.filename != "model/tokenizer.json":
-                target.writestr(info, source.read(info))
+    files = dict(unpacked(sentiment.read_bytes()))
+    del files["model/tokenizer.json"], files[mar.DIGESTS]
+    mar.write(broken, members(files))
     with pytest.raises(ServerError, match="could not load its model"), Worker(broken):
         pass
 

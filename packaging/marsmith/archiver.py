@@ -200,7 +200,7 @@ def _lint(members: mar.Members, what: str) -> list[Finding]:
 
     findings = lint(Tree.of(members))
     refuse(findings, what)
-    return [one for one in findings if one.severity == "warning"]
+    return findings
 
 
 def _write(output: Path, members: mar.Members, archive_format: str, force: bool) -> int:

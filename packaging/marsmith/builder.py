@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -9,6 +10,7 @@ from typing import Any
 
 from marsmith import golden, manifest, mar, replay
 from marsmith.checkpoint import Checkpoint, resolve
+from marsmith.errors import ArchiveError
 from marsmith.export import GRAPH, WEIGHTS, check_parity
 from marsmith.lint import lint_recipe
 from marsmith.lint.findings import refuse
@@ -39,11 +41,12 @@ def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
     name. Raises MarsmithError; then nothing is written.
     """
     recipe = Recipe.load(recipe_path)
+    _check_output(out)
     progress("checking the checkpoint")
     checkpoint = resolve(recipe)
+    members = planned(recipe, checkpoint.source)
     progress("linting")
     refuse(lint_recipe(recipe_path), f"The archive of {recipe.name}")
-    members = planned(recipe, checkpoint.source)
     progress("loading the checkpoint")
     reference = _reference(recipe, checkpoint)
     with tempfile.TemporaryDirectory(prefix="marsmith-") as scratch:
@@ -65,6 +68,15 @@ def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
         path = out / f"{recipe.name}.mar"
         written = mar.write(path, members, check)
     return Built(path, path.stat().st_size, len(written), parity)
+
+
+def _check_output(out: Path) -> None:
+    """Raise ArchiveError before any work when the archive could not be written after it."""
+    existing = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise ArchiveError(f"The archives cannot be written to {out}: {existing} is no directory.")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise ArchiveError(f"The archives cannot be written to {out}: {existing} is not yours to write in.")
 
 
 def _model_members(recipe: Recipe, checkpoint: Checkpoint, reference: Any, scratch: Path) -> Members:

@@ -110,12 +110,13 @@ def _check_files(path: Path, recipe: Recipe) -> None:
     wanted = TASKS[recipe.task][1]
     if not any((path / name).is_file() for name in wanted):
         raise CheckpointError(f"{path} has no {' or '.join(wanted)}. Save it with the model and build again.")
-    if (path / WEIGHTS_INDEX).is_file():
+    # In the order in which transformers looks for them.
+    if (path / WEIGHTS).is_file():
+        check_safetensors(path / WEIGHTS)
+    elif (path / WEIGHTS_INDEX).is_file():
         weight_map = _read_json(path / WEIGHTS_INDEX).get("weight_map", {})
         for shard in sorted(set(weight_map.values())):
             check_safetensors(path / shard)
-    elif (path / WEIGHTS).is_file():
-        check_safetensors(path / WEIGHTS)
     elif not (path / PICKLED_WEIGHTS).is_file():
         raise CheckpointError(f"{path} has no {WEIGHTS}: the checkpoint is not whole. Download or save it again.")
     elif not recipe.allow_pickle:

@@ -67,7 +67,7 @@ class Worker:
         self._home = Path(self._scratch.name)
         self._path = path
         kept = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-        self._environ = kept | {"LANG": "C.UTF-8"} | dict(environ or {})
+        self._environ = kept | {"LANG": "C.UTF-8", "HF_HUB_OFFLINE": "1"} | dict(environ or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._socket = socket.socket(socket.AF_UNIX)
 

@@ -561,6 +561,18 @@ def test_what_the_user_may_not_read_or_write_is_one_sentence(here: Path, archive
     assert f"store/{ENDINGS[archive_format]} cannot be written: Permission denied" in sentence
 
 
+def test_a_directory_that_cannot_be_listed_is_one_sentence(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "extra").mkdir()
+
+    def denied(directory: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(directory))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "iterdir", denied)
+        with pytest.raises(ArchiveError, match=r"^extra cannot be read: Permission denied\.$"):
+            pack(extra_files="extra")
+
+
 @pytest.mark.parametrize("archive_format", FORMATS)
 def test_an_export_path_that_cannot_be_written_is_one_sentence(here: Path, archive_format: str) -> None:
     assert f"/proc/store/{ENDINGS[archive_format]} cannot be written" in refused(
@@ -605,6 +617,7 @@ def test_force_never_replaces_what_is_no_model_directory(here: Path) -> None:
     write(here / "m/thesis.tex", "years of work")
     assert "m is no model directory" in refused(archive_format="no-archive", force=True)
     (here / "m").rename(here / "elsewhere")
+    write(here / "elsewhere" / mar.MANIFEST, "{}")
     (here / "m").symlink_to("elsewhere")
     assert "m is no model directory" in refused(archive_format="no-archive", force=True)
     (here / "m").unlink()

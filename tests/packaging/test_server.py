@@ -17,11 +17,14 @@ import requests
 from PIL import Image
 from rich.console import Console
 
+from marsmith import mar
 from marsmith.builder import Built
 from marsmith.client import Client
-from marsmith.errors import ArchiveError, ServerError
+from marsmith.errors import ArchiveError, ServerError, VerifyError
 from marsmith.predict import predict_to
 from marsmith.server import Ports, Server, effective_config
+from marsmith.signing import keygen, sign
+from tests.packaging.forgery import members, unpacked
 from tests.packaging.ports import free_ports
 
 TIMEOUT_S = 60
@@ -61,6 +64,23 @@ def test_a_java_that_does_not_run_is_quoted(
         running.start()
         with pytest.raises(ServerError, match=r"ended before it was ready.*UnsupportedClassVersionError: too old"):
             running.wait_ready()
+
+
+def test_an_archive_that_is_not_sound_is_never_served(food_archive: Built, tmp_path: Path) -> None:
+    """pytorch/serve#47, #2099."""
+    cut = tmp_path / "food.mar"
+    cut.write_bytes(food_archive.path.read_bytes()[:-1000])
+    with pytest.raises(VerifyError, match=r"food\.mar is not to be trusted"):
+        Server([cut], free_ports())
+
+
+def test_a_server_that_requires_signatures_refuses_what_has_none(food_archive: Built, tmp_path: Path) -> None:
+    archive = Path(shutil.copy(food_archive.path, tmp_path / "food.mar"))
+    key = keygen(tmp_path / "key.pem")
+    with pytest.raises(VerifyError, match="it is not signed"):
+        Server([archive], free_ports(), key=key, require_signature=True)
+    sign(archive, tmp_path / "key.pem")
+    Server([archive], free_ports(), key=key, require_signature=True).stop()
 
 
 @pytest.mark.server
@@ -227,10 +247,9 @@ def test_models_can_be_neither_added_nor_removed(server: Server, sentiment_archi
 @pytest.mark.server
 def test_a_worker_that_cannot_load_says_why_and_no_server_stays(sentiment_archive: Built, tmp_path: Path) -> None:
     broken = tmp_path / "broken.mar"
-    with zipfile.ZipFile(sentiment_archive.path) as source, zipfile.ZipFile(broken, "w") as target:
-        for info in source.infolist():
-            if info.filename != "model/model.weights":
-                target.writestr(info, source.read(info))
+    files = dict(unpacked(sentiment_archive.path.read_bytes()))
+    del files["model/model.weights"], files[mar.DIGESTS]
+    mar.write(broken, members(files))
     ports = free_ports()
     with Server([broken], ports) as running:
         running.start()

@@ -33,7 +33,7 @@ def lint(
         out.print(findings_table(findings))
     errors = sum(one.severity == "error" for one in findings)
     warnings = len(findings) - errors
-    err.print(f"{target}: {errors} errors, {warnings} warnings", soft_wrap=True, markup=False)
+    err.print(f"{target}: errors: {errors}, warnings: {warnings}", soft_wrap=True, markup=False)
     if errors or (strict and warnings):
         raise typer.Exit(1)
 
@@ -54,7 +54,7 @@ def verify(
     else:
         out.print(problems_table(report.problems))
     if not report.ok:
-        err.print(f"{archive} is not to be trusted: {len(report.problems)} problems", soft_wrap=True, markup=False)
+        err.print(f"{archive} is not to be trusted: problems: {len(report.problems)}", soft_wrap=True, markup=False)
         raise typer.Exit(1)
 
 

@@ -11,7 +11,7 @@ from marsmith.errors import LintError
 Severity = Literal["error", "warning"]
 
 # A name or key out of a hostile archive may be of any length; this much of it is enough to find it.
-MAX_SHOWN_CHARACTERS = 300
+MAX_SHOWN_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ Kind = Literal["pickle", "torchscript"]
 PICKLE_SUFFIXES = frozenset({".pkl", ".pickle", ".joblib", ".dill", ".cloudpickle"})
 # The protocols that write their number first, up to the newest of Python 3.13.
 PROTOCOLS = range(2, 6)
-# So many opcodes in a row are no accident; a pickle that is whole ends earlier with STOP.
+# So many opcodes in a row are no accident, nor is a frame; a pickle that is whole may end earlier, with STOP.
 LEAST_OPCODES = 4
 NUMPY_SIGNATURE = b"\x93NUMPY"
 NUMPY_HEADER_BYTES = 256
@@ -67,10 +67,9 @@ def _holds_objects(data: bytes) -> bool:
 def _is_pickle(data: bytes) -> bool:
     if data[:1] != b"\x80" or data[1:2] == b"" or data[1] not in PROTOCOLS:
         return False
-    opcodes = 0
+    opcodes: list[str] = []
     try:
-        for _ in pickletools.genops(data):
-            opcodes += 1
+        opcodes.extend(opcode.name for opcode, _, _ in pickletools.genops(data))
     except (ValueError, OverflowError, struct.error):
-        return opcodes >= LEAST_OPCODES  # cut off, or no pickle
+        return len(opcodes) >= LEAST_OPCODES or "FRAME" in opcodes  # cut off, or no pickle
     return True

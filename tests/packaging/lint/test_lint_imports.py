@@ -1,0 +1,120 @@
+"""Imports that resolve in the worker, and those that do not."""
+
+import pytest
+
+from tests.packaging.lint.trees import HANDLER, codes, lint_with, only
+
+PACKAGE = {"library/__init__.py": "VERSION = 1\n", "library/inner.py": "from library import VERSION\nvalue = 2\n"}
+
+
+def with_code(code: str, **members: str) -> list[str]:
+    return codes(lint_with({**PACKAGE, **members, "handler.py": f"{code}\n{HANDLER}"}))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import json, os.path, xml.etree.ElementTree",
+        "import torch, ts.torch_handler.base_handler",
+        "import numpy as np",
+        "from PIL import Image",
+        "import yaml",
+        "import library, library.inner",
+        "from library.inner import value",
+        "from library import inner, VERSION",
+        "from library import *",
+        "from library import __name__",
+        "from __future__ import annotations",
+    ],
+)
+def test_what_the_worker_has_resolves(code: str) -> None:
+    assert with_code(code) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("import absent_module", "absent_module"),
+        ("import absent.inner", "absent.inner"),
+        ("from absent import thing", "absent"),
+        ("def late():\n    import absent", "absent"),
+        ("class A:\n    import absent\ndel A", "absent"),
+        ("import library.absent", "library.absent"),
+        ("from library.absent import thing", "library.absent"),
+        ("from library import absent", "absent from library"),
+        ("from library.inner import absent", "absent from library.inner"),
+        ("from . import library", "."),
+        ("try:\n    import absent\nexcept ValueError:\n    pass", "absent"),
+        ("try:\n    pass\nexcept ImportError:\n    pass\nfinally:\n    import absent", "absent"),
+        ("try:\n    import json\nfinally:\n    import absent", "absent"),
+        ("import typing\nif typing.TYPE_CHECKING:\n    pass\nelse:\n    import absent", "absent"),
+    ],
+)
+def test_an_import_that_does_not_resolve_is_named(code: str, name: str) -> None:
+    """pytorch/serve#1010, #849: TorchServe hides the reason behind a module of its own."""
+    finding = only(lint_with({**PACKAGE, "handler.py": f"{code}\n{HANDLER}"}), "M107")
+    assert finding.message == f"The import of {name} does not resolve."
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "try:\n    import absent\nexcept ImportError:\n    absent = None",
+        "try:\n    import absent\nexcept (KeyError, ModuleNotFoundError):\n    import other_absent",
+        "try:\n    import absent\nexcept Exception:\n    pass\nelse:\n    import absent.inner",
+        "try:\n    import absent\nexcept:\n    pass",
+        "try:\n    if True:\n        from absent import thing\nexcept ImportError:\n    pass",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import absent",
+        "import sys\nif sys.version_info >= (3, 99):\n    import absent",
+        "import importlib.util\nif importlib.util.find_spec('absent'):\n    import absent",
+        "import contextlib\nwith contextlib.suppress(ImportError):\n    import absent",
+    ],
+)
+def test_an_import_that_the_code_expects_to_fail_is_left_alone(code: str) -> None:
+    assert with_code(code) == []
+
+
+def test_what_the_requirements_bring_resolves_by_the_name_it_is_imported_by() -> None:
+    code = "import cv2, sklearn.metrics, some_package, PIL"
+    requirements = "opencv-python-headless==4.12.0.88\nscikit-learn==1.7.0\nsome-package==1.0\npillow==12.0.0\n"
+    assert with_code(code, **{"requirements.txt": requirements}) == []
+    assert with_code(code) == ["M107"]
+
+
+@pytest.mark.parametrize(
+    ("code", "resolves"),
+    [
+        ("from . import inner", True),
+        ("from .inner import value", True),
+        ("from ..library import inner", False),
+        ("from .. import inner", False),
+        ("from .absent import value", False),
+        ("from . import absent", False),
+    ],
+)
+def test_relative_imports_are_followed_from_the_file_that_holds_them(code: str, resolves: bool) -> None:
+    findings = lint_with({**PACKAGE, "library/other.py": f"{code}\n"})
+    assert codes(findings) == ([] if resolves else ["M107"])
+    assert all(one.where == "library/other.py:1" for one in findings)
+
+
+@pytest.mark.parametrize("line", ["from os import *", "globals()['absent'] = 1", "def __getattr__(name): return 1"])
+def test_a_module_that_may_bind_more_than_it_shows_is_believed(line: str) -> None:
+    assert with_code("from library import absent", **{"library/__init__.py": f"{line}\n"}) == []
+
+
+def test_a_compiled_module_is_not_looked_into() -> None:
+    compiled = {"native.cpython-311-x86_64-linux-gnu.so": "", "library/fast.so": ""}
+    assert with_code("import native, library.fast\nfrom native import thing", **compiled) == []
+
+
+def test_a_folder_without_init_is_a_package_too() -> None:
+    members = {"plain/inner.py": "x = 1\n"}
+    assert with_code("import plain.inner\nfrom plain import inner\nfrom plain.inner import x", **members) == []
+    assert with_code("from plain import x", **members) == ["M107"]
+    assert with_code("import plain.absent", **members) == ["M107"]
+
+
+def test_every_file_is_looked_at_not_only_the_handler() -> None:
+    finding = only(lint_with({**PACKAGE, "library/deep/far.py": "\n\nimport absent\n"}), "M107")
+    assert finding.where == "library/deep/far.py:3"
