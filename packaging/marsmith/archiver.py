@@ -22,28 +22,20 @@ from typing import IO, Literal
 from marsmith import mar
 from marsmith.atomic import atomic
 from marsmith.errors import ArchiveError
+from marsmith.lint.entry import BUILT_IN_HANDLERS
 from marsmith.lint.findings import Finding, refuse
 from marsmith.manifest import ARCHIVER_VERSION, CREATED_ON
 from marsmith.sources import Sources
 
 Format = Literal["default", "zip-store", "tgz", "no-archive"]
-Runtime = Literal["python", "python3", "LSP"]
 
 ENDINGS: dict[str, str] = {"default": ".mar", "zip-store": ".mar", "tgz": ".tar.gz", "no-archive": ""}
-# The handlers that TorchServe brings: a name of these is no file. The first group loads a network by itself.
-LOADING = frozenset(
-    {
-        "base_handler",
-        "dali_image_classifier",
-        "image_classifier",
-        "image_segmenter",
-        "object_detector",
-        "text_classifier",
-    }
-)
-PYTHON_HANDLERS = LOADING | {"trt_llm_handler", "vllm_handler"}
-CPP_HANDLERS = frozenset({"BaseHandler", "TorchScriptHandler"})
-STOCK: dict[str, frozenset[str]] = {"python": PYTHON_HANDLERS, "python3": PYTHON_HANDLERS, "LSP": CPP_HANDLERS}
+# The handlers that TorchServe brings: these names are no files.
+STOCK: dict[str, Sequence[str]] = {
+    "python": BUILT_IN_HANDLERS,
+    "python3": BUILT_IN_HANDLERS,
+    "LSP": ("BaseHandler", "TorchScriptHandler"),
+}
 # What is safe as a file name; whether TorchServe can route it is for lint to say.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 # Weights hardly shrink: the highest levels cost minutes for a few bytes.
@@ -92,10 +84,6 @@ def archive(
         "config file": config_file,
     }
     files = {what: Path(path) for what, path in named.items() if path}
-    if runtime != "LSP" and handler in LOADING and not files.keys() & {"serialized file", "model file"}:
-        raise ArchiveError(
-            f"TorchServe's {handler} has no network to load: name one with --serialized-file or --model-file."
-        )
     try:
         _check_output(output, archive_format, force)
         members: dict[PurePosixPath, mar.Source] = {

@@ -127,7 +127,11 @@ def _export(module: nn.Module, example: dict[str, Tensor], shapes: dict[str, Any
 
 
 def _forget_origin(graph: onnx.ModelProto) -> None:
-    """Drop stack traces and other notes: they hold this machine's paths and would differ between machines."""
+    """Drop stack traces and other notes: they hold this machine's paths and would differ between machines.
+
+    So would torch's local version (+cpu): its builds of one release export the same graph.
+    """
+    graph.producer_version = graph.producer_version.partition("+")[0]
     del graph.metadata_props[:]
     for function in graph.functions:
         del function.metadata_props[:]

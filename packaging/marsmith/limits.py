@@ -4,6 +4,8 @@ from __future__ import annotations
 
 # The largest checkpoints that CPU serving sees have some hundred files; more is a mistake or an attack on the reader.
 MAX_MEMBERS = 100_000
+# The directory that zip files end with: more than 1 KiB for each of those members.
+MAX_DIRECTORY_BYTES = 128 << 20
 # Uncompressed, so that a small file cannot unpack into a full disk: a 30-billion-parameter network in 16 bits.
 MAX_TOTAL_BYTES = 64 << 30
 # Code, JSON and requirements that are parsed or searched; a tokenizer is only searched, and only this far.

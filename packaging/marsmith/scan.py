@@ -12,11 +12,12 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import IO, Literal
 
 from marsmith import layout
 from marsmith.layout import Entry
-from marsmith.limits import MAX_MEMBERS, MAX_RATIO, MAX_TOTAL_BYTES, RATIO_FREE_BYTES
+from marsmith.limits import MAX_DIRECTORY_BYTES, MAX_MEMBERS, MAX_RATIO, MAX_TOTAL_BYTES, RATIO_FREE_BYTES
 
 CHUNK_BYTES = 1 << 20
 RAW_DEFLATE = -15
@@ -90,11 +91,11 @@ def read_directory(stream: IO[bytes]) -> Directory:
     ends = begin + found
     end = tail[found : found + layout.END.size]
     trailing = len(tail) - found - layout.END.size
-    if layout.UINT16 in (count,) or layout.UINT32 in (length, offset):
+    if count == layout.UINT16 or layout.UINT32 in (length, offset):
         count, length, offset, wide = _read_end64(stream, ends)
         end = wide + end
         ends -= len(wide)
-    if offset + length != ends or count > MAX_MEMBERS or length > MAX_MEMBERS * layout.UINT16:
+    if offset + length != ends or count > MAX_MEMBERS or length > MAX_DIRECTORY_BYTES:
         raise Unreadable("directory", None, "the end record does not fit the directory before it")
     stream.seek(offset)
     return Directory(list(_records(stream, stream.read(length), count)), offset, end, trailing)
@@ -278,15 +279,18 @@ class Member:
 
 
 def check_limits(directory: Directory) -> Iterator[Problem]:
-    """What would fill a disk or a memory when unpacked."""
-    total = sum(one.entry.size for one in directory.members)
+    """What would fill a disk or a memory when unpacked, or keep a reader busy with the same bytes again and again."""
+    entries = [one.entry for one in directory.members]
+    total = sum(entry.size for entry in entries)
     if total > MAX_TOTAL_BYTES:
-        yield Problem(
-            "limit", None, f"the archive unpacks to {total:,} bytes, more than the {MAX_TOTAL_BYTES:,} allowed"
-        )
-    for one in directory.members:
-        entry = one.entry
+        yield Problem("limit", None, f"it unpacks to {total:,} bytes, more than the {MAX_TOTAL_BYTES:,} allowed")
+    for entry in entries:
         if entry.size > RATIO_FREE_BYTES and entry.size > MAX_RATIO * entry.compressed:
             yield Problem(
                 "limit", entry.name, f"{entry.name} unpacks to more than {MAX_RATIO} times its size: a zip bomb"
             )
+    in_file = sorted(entries, key=lambda entry: entry.offset)
+    for one, after in pairwise(in_file):
+        if one.offset + layout.LOCAL.size + one.compressed > after.offset:
+            for name, other in ((one.name, after.name), (after.name, one.name)):
+                yield Problem("limit", name, f"{name} shares bytes with {other}, as zip bombs do")

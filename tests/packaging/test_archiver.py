@@ -88,7 +88,7 @@ def pack(**flags: Any) -> Archived:
 def refused(**flags: Any) -> str:
     """The one sentence of what is refused; nothing was written."""
     before = sorted(Path().rglob("*"))
-    with pytest.raises(ArchiveError) as caught:
+    with pytest.raises((ArchiveError, LintError)) as caught:
         pack(**flags)
     assert sorted(Path().rglob("*")) == before
     assert list(Path(tempfile.gettempdir()).iterdir()) == []
@@ -283,12 +283,6 @@ def test_a_worker_loads_a_function_of_a_file_with_its_ending(here: Path) -> None
     assert (answer.status, answer.body) == (200, b"HELLO")
 
 
-def test_a_stock_handler_without_a_network_is_refused(here: Path) -> None:
-    sentence = refused(handler="image_classifier")
-    assert "image_classifier" in sentence
-    assert "--serialized-file" in sentence
-
-
 def test_a_stock_handler_that_reads_its_configuration_needs_no_network(here: Path) -> None:
     write(here / "model-config.yaml", "minWorkers: 1\nmaxWorkers: 1\nhandler:\n  model_path: model\n")
     assert names(pack(handler="vllm_handler", config_file="model-config.yaml").path) == {"model-config.yaml"}
@@ -324,9 +318,9 @@ def test_extra_files_are_files_directories_and_globs(
 def test_caches_hidden_directories_and_archives_are_dropped_and_dot_files_are_kept(here: Path) -> None:
     for name in (".git/config", "__pycache__/a.pyc", "__MACOSX/x", "sub/.cache/x", "sub/__pycache__/y"):
         write(here / "extra" / name)
-    for name in ("loose.pyc", ".DS_Store", "sub/.DS_Store", "old.mar", ".env", "sub/.keep", "pycache"):
+    for name in ("loose.pyc", ".DS_Store", "sub/.DS_Store", "old.mar", ".flags", "sub/.keep", "pycache"):
         write(here / "extra" / name)
-    members = {"handler.py", ".env", "sub/.keep", "pycache"}
+    members = {"handler.py", ".flags", "sub/.keep", "pycache"}
     assert names(pack(extra_files="extra").path) == members
     assert names(pack(extra_files="extra/*", export_path="globbed").path) == {"handler.py", ".keep", "pycache"}
 
@@ -427,6 +421,77 @@ def test_the_archivers_own_records_cannot_be_brought(here: Path, archive_format:
     write(here / "extra" / name, "{}")
     sentence = refused(extra_files="extra", archive_format=archive_format)
     assert f"extra/{name}" in sentence
+
+
+# What lint sees before anything is written
+
+CLASSIFIER = (
+    "from ts.torch_handler.image_classifier import ImageClassifier\n\n\nclass Mine(ImageClassifier):\n    pass\n"
+)
+TWO_CLASSES = "class One:\n    pass\n\n\nclass Two:\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "flags", "says"),
+    [
+        ({"broken.py": "def handle(:\n"}, {"handler": "broken.py"}, "broken.py"),
+        ({"torch.py": HANDLER}, {"handler": "torch.py"}, "torch.py"),
+        ({"extra/json.py": ""}, {"extra_files": "extra"}, "json.py"),
+        ({"a.b.py": HANDLER}, {"handler": "a.b.py"}, "a.b"),
+        ({"two.py": TWO_CLASSES}, {"handler": "two.py"}, "One, Two"),  # pytorch/serve#1260
+        ({"absent.py": f"import no_such_module\n\n\n{HANDLER}"}, {"handler": "absent.py"}, "no_such_module"),  # #1010
+        ({}, {"handler": "handler.py:predict"}, "predict"),  # pytorch/serve#463
+        ({}, {"model_name": "a..b"}, "a..b"),
+        ({}, {"version": "../x y"}, "../x y"),
+        ({}, {"version": ""}, "version"),
+        ({"c.yaml": "a: [1"}, {"config_file": "c.yaml"}, "c.yaml"),
+        ({"c.yaml": "minWorkers: 2\nmaxWorkers: 1\n"}, {"config_file": "c.yaml"}, "maxWorkers"),  # pytorch/serve#2038
+        ({"model-config.yaml": "batchSize: 4\n"}, {"extra_files": "model-config.yaml"}, "model-config.yaml"),
+        ({"r.txt": "numpy ==\n"}, {"requirements_file": "r.txt"}, "r.txt:1"),  # pytorch/serve#751
+        ({"r.txt": "torch==2.4.0\n"}, {"requirements_file": "r.txt"}, "torch"),  # pytorch/serve#2238
+        ({}, {"handler": "image_classifier"}, "serialized"),
+        ({"model.bin": "w"}, {"handler": "image_classifier", "serialized_file": "model.bin"}, "model.bin"),
+        ({"model.pth": "w"}, {"handler": "image_classifier", "serialized_file": "model.pth"}, "model.pth"),
+        (
+            {"model.safetensors": "w"},
+            {"handler": "base_handler", "serialized_file": "model.safetensors"},
+            ".safetensors",
+        ),
+        ({"mine.py": CLASSIFIER, "m.bin": "w"}, {"handler": "mine.py", "serialized_file": "m.bin"}, "m.bin"),
+        ({"extra/.env": "KEY=1\n"}, {"extra_files": "extra"}, ".env"),
+    ],
+)
+@pytest.mark.parametrize("archive_format", ["default", "no-archive"])
+def test_what_would_not_serve_is_refused(
+    here: Path, files: dict[str, str], flags: dict[str, Any], says: str, archive_format: str
+) -> None:
+    """torch-model-archiver packs every one of them without a word."""
+    for name, content in files.items():
+        write(here / name, content)
+    sentence = refused(archive_format=archive_format, export_path="store", **flags)
+    assert "would not serve as it should" in sentence
+    assert says in sentence
+
+
+@pytest.mark.parametrize(
+    ("files", "flags"),
+    [
+        ({"my-handler.py": HANDLER}, {"handler": "my-handler.py"}),
+        ({"mine.py": CLASSIFIER, "model.pt": "w"}, {"handler": "mine.py", "serialized_file": "model.pt"}),
+        ({"model.onnx": "w"}, {"handler": "image_classifier", "serialized_file": "model.onnx"}),
+        ({}, {"version": "v1-rc_2"}),
+        ({}, {"model_name": "a.b_c-d"}),
+    ],
+)
+def test_what_serves_is_packed(here: Path, files: dict[str, str], flags: dict[str, Any]) -> None:
+    for name, content in files.items():
+        write(here / name, content)
+    assert names(pack(**flags).path) == ({*files} or {"handler.py"})
+
+
+def test_what_may_be_meant_is_a_warning(here: Path) -> None:
+    (warning,) = pack().warnings
+    assert warning.where == "model-config.yaml"
 
 
 # Links

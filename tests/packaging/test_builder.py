@@ -9,7 +9,9 @@ import zipfile
 from pathlib import Path
 from typing import Any, Literal
 
+import onnx
 import pytest
+import torch
 import yaml
 
 from handlers.settings import Settings
@@ -143,6 +145,13 @@ def test_two_builds_have_the_same_bytes_wherever_and_whoever(
     second = tmp_path / "store/sentiment.mar"
     assert json.loads(result.stdout)["path"] == str(second)
     assert second.read_bytes() == sentiment_archive.path.read_bytes()
+
+
+def test_the_graph_does_not_tell_which_build_of_torch_exported_it(sentiment_archive: Built) -> None:
+    with zipfile.ZipFile(sentiment_archive.path) as zip_file:
+        graph = onnx.load_from_string(zip_file.read("model/model.onnx"))
+    assert (graph.producer_name, "+" in graph.producer_version) == ("pytorch", False)
+    assert torch.__version__.startswith(graph.producer_version)
 
 
 def test_nothing_of_this_machine_is_in_the_archive(sentiment_archive: Built, food_archive: Built) -> None:

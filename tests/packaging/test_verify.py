@@ -1,5 +1,6 @@
 """Verification: what is sound passes, what is not is found, and nothing dangerous is unpacked to find it."""
 
+import copy
 import io
 import json
 import struct
@@ -90,6 +91,22 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(verify, "_read_members", lambda *_: pytest.fail("it was unpacked"))
     report = check(stream.getvalue(), tmp_path / "m.mar")
     assert [(problem.kind, problem.member) for problem in report.problems] == [("limit", "bomb.json")]
+
+
+def test_members_that_share_their_bytes_are_a_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each inflates by little, all of them together without end."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as zip_file:
+        zip_file.writestr("kernel.json", bytes(1000))
+        first = zip_file.infolist()[0]
+        for number in range(100):
+            other = copy.copy(first)
+            other.filename = other.orig_filename = f"{number}.json"
+            zip_file.filelist.append(other)
+    monkeypatch.setattr(verify, "_read_members", lambda *_: pytest.fail("it was unpacked"))
+    report = check(stream.getvalue(), tmp_path / "m.mar")
+    assert {problem.kind for problem in report.problems} == {"limit"}
+    assert "0.json" in {problem.member for problem in report.problems}
 
 
 def test_a_member_that_inflates_past_its_size_is_stopped_there(tmp_path: Path) -> None:

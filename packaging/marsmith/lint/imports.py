@@ -9,10 +9,13 @@ from functools import cache
 from importlib.metadata import packages_distributions
 
 from marsmith.lint.findings import Finding
-from marsmith.lint.modules import IMPLICIT, Modules, bindings, is_dynamic, is_never_run, last_name
+from marsmith.lint.modules import Modules, is_never_run, last_name
 
-# What every TorchServe worker has imported, or cannot run without.
-WORKER_MODULES = frozenset({"torch", "ts", "numpy", "yaml", "PIL", "psutil", "packaging"})
+# What a TorchServe server brings: its own dependencies, and what its requirements/common.txt and torch_linux.txt add.
+WORKER_MODULES = frozenset(
+    {"PIL", "captum", "model_archiver", "numpy", "packaging", "psutil", "requests", "torch", "torchaudio", "torchtext"}
+    | {"torchvision", "ts", "yaml"}
+)
 # Packages that are imported by another name than they are installed by, where that cannot be looked up here.
 IMPORT_NAMES = {
     "beautifulsoup4": "bs4",
@@ -70,14 +73,17 @@ def lint_imports(modules: Modules, requirements: Iterable[str]) -> Iterator[Find
     """
     known = frozenset(sys.stdlib_module_names) | installed().keys() | WORKER_MODULES | provided(requirements)
     for member, tree in modules.parsed.items():
-        for node in expected_imports(tree):
+        lines: dict[str, int] = {}
+        for node in sorted(expected_imports(tree), key=lambda one: one.lineno):
             for name in _unresolved(node, member, modules, known):
-                yield Finding(
-                    "M107",
-                    f"{member}:{node.lineno}",
-                    f"The import of {name} does not resolve.",
-                    "Pack the module, require its package in requirements.txt, or correct the name.",
-                )
+                lines.setdefault(name, node.lineno)
+        for name, line in lines.items():
+            yield Finding(
+                "M107",
+                f"{member}:{line}",
+                f"The import of {name} does not resolve.",
+                "Pack the module, require its package in requirements.txt, or correct the name.",
+            )
 
 
 def expected_imports(tree: ast.Module) -> Iterator[ast.Import | ast.ImportFrom]:
@@ -122,8 +128,9 @@ def _suppresses(context: ast.expr) -> bool:
 def _unresolved(
     node: ast.Import | ast.ImportFrom, member: str, modules: Modules, known: frozenset[str]
 ) -> Iterator[str]:
+    """What an import statement does not find: a module nobody has, or a part of one that the archive holds."""
     if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names if not _resolves(alias.name, modules, known))
+        yield from (lacking for alias in node.names if (lacking := _lacking(alias.name, modules, known)))
         return
     source = node.module or ""
     if node.level:
@@ -133,23 +140,25 @@ def _unresolved(
             yield "." * node.level + source
             return
         source = ".".join([*parents[:kept], *([source] if source else [])])
-        if source not in modules:
-            yield source
-            return
-    elif not _resolves(source, modules, known):
-        yield source
+        lacking = None if source in modules else source
+    else:
+        lacking = _lacking(source, modules, known)
+    if lacking:
+        yield lacking
         return
     for alias in node.names:
         if alias.name != "*" and not _has(source, alias.name, modules, known):
             yield f"{alias.name} from {source}"
 
 
-def _resolves(name: str, modules: Modules, known: frozenset[str]) -> bool:
-    """Whether `import name` finds a module; a package that the archive holds is known down to its last module."""
+def _lacking(name: str, modules: Modules, known: frozenset[str]) -> str | None:
+    """What `import name` does not find; a package that the archive holds is known down to its last module."""
     top = name.partition(".")[0]
-    if top not in modules.members:  # a folder without __init__.py gives way to what is installed
-        return top in known or name in modules
-    return name in modules or modules.tree(top) is None
+    if name in modules or (top in known and top not in modules.members):  # a mere folder gives way to the installed
+        return None
+    if top not in modules:
+        return top
+    return name if top in modules.folders or modules.tree(top) else None
 
 
 def _has(source: str, name: str, modules: Modules, known: frozenset[str]) -> bool:
@@ -159,5 +168,5 @@ def _has(source: str, name: str, modules: Modules, known: frozenset[str]) -> boo
         return True
     if source in modules.folders and source not in modules.members:
         return False
-    tree = modules.tree(source)
-    return tree is None or name in IMPLICIT or is_dynamic(tree) or name in bindings(tree)
+    names = modules.names(source)
+    return names is None or name in names

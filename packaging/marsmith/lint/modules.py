@@ -6,7 +6,7 @@ import ast
 import platform
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from marsmith.limits import MAX_TEXT_BYTES
 from marsmith.lint.findings import Finding
@@ -37,6 +37,7 @@ class Modules:
     members: Mapping[str, str]
     folders: frozenset[str]
     parsed: Mapping[str, ast.Module]
+    _names: dict[str, frozenset[str] | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, tree: Tree, parsed: Mapping[str, ast.Module]) -> Modules:
@@ -63,6 +64,13 @@ class Modules:
     def tree(self, name: str) -> ast.Module | None:
         """The syntax tree of a module; None for a folder, a compiled module, or one that does not compile."""
         return self.parsed.get(self.members.get(name, ""))
+
+    def names(self, module: str) -> frozenset[str] | None:
+        """What can be imported from a module by name; None where its text cannot tell."""
+        if module not in self._names:
+            tree = self.tree(module)
+            self._names[module] = None if tree is None or is_dynamic(tree) else IMPLICIT | bindings(tree).keys()
+        return self._names[module]
 
 
 def parse(tree: Tree) -> tuple[dict[str, ast.Module], list[Finding]]:

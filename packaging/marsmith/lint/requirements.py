@@ -45,17 +45,16 @@ class Line:
 
 def lines(text: str) -> Iterator[Line]:
     """The lines that say something, continued ones joined, comments gone."""
-    joined, first = "", 0
-    for number, raw in enumerate(text.splitlines(), start=1):
-        first = first if joined else number
-        joined += COMMENT.sub("", raw).strip()
-        if joined.endswith("\\"):
-            joined = joined.removesuffix("\\") + " "
-        elif joined:
+    first, parts = 1, list[str]()
+    for number, raw in enumerate([*text.splitlines(), ""], start=1):
+        part = COMMENT.sub("", raw).strip()
+        first = first if parts else number
+        parts.append(part.removesuffix("\\"))
+        if part.endswith("\\"):
+            continue
+        if joined := " ".join(parts).strip():
             yield Line(first, joined, _requirement(joined))
-            joined = ""
-    if joined.strip():
-        yield Line(first, joined.strip(), _requirement(joined))
+        parts = []
 
 
 def _requirement(text: str) -> Requirement | None:

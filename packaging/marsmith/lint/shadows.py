@@ -11,15 +11,10 @@ from marsmith.lint.modules import Modules
 
 # Imported by TorchServe or by handlers, or run by Python itself at its start, whether or not they are installed here.
 RESERVED = WORKER_MODULES | {
-    "captum",
     "onnxruntime",
-    "requests",
     "safetensors",
     "sitecustomize",
     "tokenizers",
-    "torchaudio",
-    "torchtext",
-    "torchvision",
     "transformers",
     "usercustomize",
 }

@@ -18,6 +18,7 @@ def with_code(code: str, **members: str) -> list[str]:
         "import torch, ts.torch_handler.base_handler",
         "import numpy as np",
         "from PIL import Image",
+        "import torchvision.transforms, torchaudio, captum.attr, requests",
         "import yaml",
         "import library, library.inner",
         "from library.inner import value",
@@ -35,7 +36,7 @@ def test_what_the_worker_has_resolves(code: str) -> None:
     ("code", "name"),
     [
         ("import absent_module", "absent_module"),
-        ("import absent.inner", "absent.inner"),
+        ("import absent.inner, absent\nfrom absent.deep import thing", "absent"),
         ("from absent import thing", "absent"),
         ("def late():\n    import absent", "absent"),
         ("class A:\n    import absent\ndel A", "absent"),
