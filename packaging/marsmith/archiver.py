@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import errno
+import fcntl
 import gzip
 import io
-import itertools
 import json
 import os
 import re
@@ -40,7 +39,6 @@ STOCK: dict[str, Sequence[str]] = {
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 # Weights hardly shrink: the highest levels cost minutes for a few bytes.
 GZIP_LEVEL = 6
-TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
 
 OptionalPath = Path | str | None
 
@@ -85,7 +83,9 @@ def archive(
     }
     files = {what: Path(path) for what, path in named.items() if path}
     try:
-        _check_output(output, archive_format, force)
+        if output.parent.is_dir():
+            with _alone(output.parent):
+                _check_output(output, archive_format, force)
         members: dict[PurePosixPath, mar.Source] = {
             **_collect(output, _handler_file(handler, runtime), files, extra_files),
             PurePosixPath(mar.MANIFEST): _manifest(model_name, handler, version, runtime, files),
@@ -119,7 +119,7 @@ def _check_output(output: Path, archive_format: str, force: bool) -> None:
         raise ArchiveError(f"{output} exists already: replace it with --force, or name another --export-path.")
     if archive_format == "no-archive" and not _is_model_directory(output):
         raise ArchiveError(
-            f"{output} is no model directory, because it lacks {mar.MANIFEST}, so --force does not replace it: move it "
+            f"{output} is no model directory, which has a {mar.MANIFEST}, so --force does not replace it: move it "
             "away, or name another --export-path."
         )
 
@@ -223,7 +223,7 @@ def _write_tgz(output: Path, members: mar.Members) -> None:
 
 
 def _write_directory(output: Path, members: mar.Members, force: bool) -> None:
-    """A directory that gets its name when it is whole; with `force` it replaces the one that has it."""
+    """A directory that gets its name when it is whole; with `force` it replaces the model that has it then."""
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as scratch:
         tree = Path(scratch, "new")
         for name in _in_order(members):
@@ -233,27 +233,33 @@ def _write_directory(output: Path, members: mar.Members, force: bool) -> None:
                 shutil.copyfileobj(reader, stream, mar.CHUNK_BYTES)
                 stream.flush()
                 os.fsync(stream.fileno())
-        if force:
-            _swap(tree, output, Path(scratch))
-        else:
-            tree.rename(output)
+        with _alone(output.parent):
+            _check_output(output, "no-archive", force)
+            _swap(tree, output, Path(scratch, "old"))
 
 
-def _swap(new: Path, output: Path, scratch: Path) -> None:
-    """Give a directory its name and put the one that had it into `scratch`; another build may do the same meanwhile."""
-    for turn in itertools.count():
-        old = scratch / f"old-{turn}"
-        try:
-            with contextlib.suppress(FileNotFoundError):
-                output.rename(old)
-            new.rename(output)
-        except BaseException as error:
-            if old.exists() and not output.exists():
-                old.rename(output)
-            if not isinstance(error, OSError) or error.errno not in TAKEN:
-                raise
-        else:
-            return
+def _swap(new: Path, output: Path, old: Path) -> None:
+    """Give the directory `new` its name; one that had it becomes `old`."""
+    try:
+        if os.path.lexists(output):
+            output.rename(old)
+        new.rename(output)
+    except BaseException:
+        if old.exists() and not os.path.lexists(output):
+            old.rename(output)
+        raise
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """No other build swaps its output in this directory meanwhile: for a moment of a swap the name is nobody's."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # not every network file system has locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 @contextmanager

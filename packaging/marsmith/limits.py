@@ -10,7 +10,7 @@ MAX_DIRECTORY_BYTES = 128 << 20
 MAX_TOTAL_BYTES = 64 << 30
 # Code, JSON and requirements that are parsed or searched; a tokenizer is only searched, and only this far.
 MAX_TEXT_BYTES = 1 << 20
-# YAML parses slowly, and the longest model-config.yaml of TorchServe's examples has 2 KiB.
+# YAML parses slowly, and the longest model-config.yaml of TorchServe's own examples has 834 bytes.
 MAX_YAML_BYTES = 64 << 10
 # Enough for the first record of a file inside a member, which says what kind of file it is.
 MAX_HEAD_BYTES = 4 << 10

@@ -69,7 +69,7 @@ class Sources:
     def _walk(self, directory: Path) -> Iterator[tuple[PurePosixPath, Path]]:
         """The files below a directory with their names relative to it. Raises ArchiveError."""
         root = directory.resolve()
-        pending = [(directory, PurePosixPath(), (root,))]
+        pending: list[tuple[Path, PurePosixPath, tuple[Path, ...]]] = [(directory, PurePosixPath(), (root,))]
         while pending:
             here, name, above = pending.pop()
             for item in filter(self._is_packed, sorted(here.iterdir())):

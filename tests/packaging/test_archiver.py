@@ -25,6 +25,8 @@ from marsmith.archiver import Archived, archive
 from marsmith.cli.archiver import archive as command
 from marsmith.errors import ArchiveError, LintError
 from marsmith.lint.findings import RULES, Finding, Rule
+from marsmith.signing import keygen, sign
+from marsmith.verify import verify
 
 HANDLER = "def handle(data, context):\n    return data\n"
 FORMATS = ("default", "zip-store", "tgz", "no-archive")
@@ -208,11 +210,15 @@ def test_a_tgz_has_a_root_directory_and_nothing_of_who_packed_it(here: Path) -> 
     assert (magic, flags, clock) == (0x8B1F, 0, 0)
 
 
-def test_an_archive_is_one_that_marsmith_reads(here: Path) -> None:
-    path = pack().path
-    digests = mar.read_json(path, mar.DIGESTS)["members"]
-    assert isinstance(digests, dict)
-    assert set(digests) == {"handler.py", mar.MANIFEST}
+@pytest.mark.parametrize("archive_format", ["default", "zip-store"])
+def test_a_mar_can_be_verified_and_signed(here: Path, archive_format: str) -> None:
+    """pytorch/serve#47: torch-model-archiver writes no digests."""
+    path = pack(archive_format=archive_format).path
+    report = verify(path)
+    assert (report.ok, report.sealed, report.members) == (True, True, 3)
+    public = keygen(here / "key.pem")
+    sign(path, here / "key.pem")
+    assert verify(path, public, require_signature=True).signature == "valid"
 
 
 @pytest.mark.parametrize("archive_format", FORMATS)
@@ -691,6 +697,20 @@ def test_force_never_replaces_what_is_no_model_directory(here: Path) -> None:
     (here / "m").unlink()
     (here / "m").mkdir()
     assert names(pack(archive_format="no-archive", force=True).path) == {"handler.py"}
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_a_directory_that_appears_meanwhile_is_not_replaced(
+    here: Path, force: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def meanwhile(tree: object) -> list[Finding]:
+        write(here / "m/thesis.tex", "years of work")
+        return []
+
+    monkeypatch.setattr(marsmith.lint, "lint", meanwhile)
+    with pytest.raises(ArchiveError, match="m is no model directory" if force else "m exists already"):
+        pack(archive_format="no-archive", force=force)
+    assert {str(file.relative_to(here)) for file in here.rglob("*")} == {"handler.py", "m", "m/thesis.tex"}
 
 
 @pytest.mark.parametrize("archive_format", ["default", "tgz"])

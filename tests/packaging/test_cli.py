@@ -37,6 +37,7 @@ def test_every_command_explains_itself(command: str) -> None:
 
 
 def test_inspect_shows_a_card(sentiment_archive: Built) -> None:
+    """pytorch/serve#284: nothing of TorchServe says what is in an archive."""
     result = marsmith("inspect", sentiment_archive.path)
     assert result.returncode == 0
     for word in ("sentiment 1.0", "negative, neutral, positive", "fp32", "onnxruntime=="):

@@ -24,8 +24,10 @@ def lint_code(tree: Tree, manifest: Mapping[str, Any]) -> list[Finding]:
     parsed, findings = parse(tree)
     modules = Modules.of(tree, parsed)
     text = named(manifest, "handler")
+    roots = [named(manifest, "modelFile")]
     if text and manifest.get("runtime") != LSP:
         handler = Handler.of(text)
+        roots.append(handler.find(modules) or "")
         findings += lint_entry(tree, modules, handler)
         findings += lint_loading(tree, manifest, modules, handler)
-    return [*findings, *lint_imports(modules, required(tree, manifest)), *lint_shadows(modules)]
+    return [*findings, *lint_imports(modules, required(tree, manifest), roots), *lint_shadows(modules)]

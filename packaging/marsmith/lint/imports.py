@@ -42,6 +42,9 @@ CATCHING = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseEx
 CONDITIONS = frozenset({"version_info", "platform", "name", "find_spec", "machine", "system"})
 
 
+Import = ast.Import | ast.ImportFrom
+
+
 @cache
 def installed() -> dict[str, frozenset[str]]:
     """Each top-level module that is installed here, with the canonical names of the packages that brought it.
@@ -66,34 +69,74 @@ def provided(requirements: Iterable[str]) -> frozenset[str]:
     return frozenset(modules)
 
 
-def lint_imports(modules: Modules, requirements: Iterable[str]) -> Iterator[Finding]:
+def lint_imports(modules: Modules, requirements: Iterable[str], roots: Iterable[str]) -> Iterator[Finding]:
     """A finding for each import that neither the archive, nor this environment, nor a requirement resolves.
 
-    `requirements` are canonical package names. An import that the code expects to fail is left alone.
+    `requirements` are canonical package names, `roots` the members that the worker imports itself. An error is what
+    runs when the worker loads, and everything in the roots; a warning is what may never run. An import that the code
+    expects to fail is left alone.
     """
     known = frozenset(sys.stdlib_module_names) | installed().keys() | WORKER_MODULES | provided(requirements)
+    roots = frozenset(roots)
+    loaded = _loaded(modules, roots)
     for member, tree in modules.parsed.items():
-        lines: dict[str, int] = {}
+        certain = set(expected_imports(tree, at_load=member not in roots)) if member in loaded else set()
+        lines: dict[tuple[str, bool], int] = {}
         for node in sorted(expected_imports(tree), key=lambda one: one.lineno):
             for name in _unresolved(node, member, modules, known):
-                lines.setdefault(name, node.lineno)
-        for name, line in lines.items():
+                lines.setdefault((name, node in certain), node.lineno)
+        for (name, is_certain), line in lines.items():
             yield Finding(
-                "M107",
+                "M107" if is_certain else "M111",
                 f"{member}:{line}",
                 f"The import of {name} does not resolve.",
                 "Pack the module, require its package in requirements.txt, or correct the name.",
             )
 
 
-def expected_imports(tree: ast.Module) -> Iterator[ast.Import | ast.ImportFrom]:
-    """The imports that the code relies on, wherever in it, in no order."""
+def _loaded(modules: Modules, roots: Iterable[str]) -> set[str]:
+    """The members that are imported, one by the other, before a worker is ready."""
+    loaded: set[str] = set()
+    pending = list(roots)
+    while pending:
+        member = pending.pop()
+        if member in loaded or member not in modules.parsed:
+            continue
+        loaded.add(member)
+        for node in expected_imports(modules.parsed[member], at_load=True):
+            for name in _targets(node, member):
+                parts = name.split(".")
+                packages = (".".join(parts[:depth]) for depth in range(1, len(parts) + 1))
+                pending += [modules.members[package] for package in packages if package in modules.members]
+    return loaded
+
+
+def _targets(node: Import, member: str) -> list[str]:
+    """All that a statement may import: the module that it names, and what could be a module in it."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    source = _source(node, member)
+    return [source, *(f"{source}.{alias.name}" for alias in node.names)] if source else []
+
+
+def _source(node: ast.ImportFrom, member: str) -> str | None:
+    """The whole name of the module that a `from` names; None when it leaves the file's package."""
+    if not node.level:
+        return node.module
+    parents = member.split("/")[:-1]
+    kept = len(parents) - node.level + 1
+    return ".".join([*parents[:kept], *filter(None, [node.module])]) if kept > 0 else None
+
+
+def expected_imports(tree: ast.Module, *, at_load: bool = False) -> Iterator[Import]:
+    """The imports that the code relies on, in no order; `at_load` only those outside functions."""
     stack: list[ast.AST] = [tree]
     while stack:
         node = stack.pop()
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
-        stack.extend(_relied_on(node))
+        elif not (at_load and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
+            stack.extend(_relied_on(node))
 
 
 def _relied_on(node: ast.AST) -> Iterable[ast.AST]:
@@ -125,25 +168,19 @@ def _suppresses(context: ast.expr) -> bool:
     return isinstance(context, ast.Call) and last_name(context.func) == "suppress" and any(map(_catches, context.args))
 
 
-def _unresolved(
-    node: ast.Import | ast.ImportFrom, member: str, modules: Modules, known: frozenset[str]
-) -> Iterator[str]:
+def _unresolved(node: Import, member: str, modules: Modules, known: frozenset[str]) -> Iterator[str]:
     """What an import statement does not find: a module nobody has, or a part of one that the archive holds."""
     if isinstance(node, ast.Import):
         yield from (lacking for alias in node.names if (lacking := _lacking(alias.name, modules, known)))
         return
-    source = node.module or ""
-    if node.level:
-        parents = member.split("/")[:-1]
-        kept = len(parents) - node.level + 1
-        if kept <= 0:
-            yield "." * node.level + source
-            return
-        source = ".".join([*parents[:kept], *([source] if source else [])])
-        lacking = None if source in modules else source
-    else:
-        lacking = _lacking(source, modules, known)
-    if lacking:
+    source = _source(node, member)
+    if source is None:
+        yield "." * node.level + (node.module or "")
+        return
+    if node.level and source not in modules:
+        yield source
+        return
+    if not node.level and (lacking := _lacking(source, modules, known)):
         yield lacking
         return
     for alias in node.names:
@@ -158,7 +195,9 @@ def _lacking(name: str, modules: Modules, known: frozenset[str]) -> str | None:
         return None
     if top not in modules:
         return top
-    return name if top in modules.folders or modules.tree(top) else None
+    parts = name.split(".")
+    opaque = any(modules.is_opaque(".".join(parts[:depth])) for depth in range(1, len(parts)))
+    return None if opaque else name
 
 
 def _has(source: str, name: str, modules: Modules, known: frozenset[str]) -> bool:

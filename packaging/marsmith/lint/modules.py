@@ -65,6 +65,10 @@ class Modules:
         """The syntax tree of a module; None for a folder, a compiled module, or one that does not compile."""
         return self.parsed.get(self.members.get(name, ""))
 
+    def is_opaque(self, name: str) -> bool:
+        """Whether a module is there whose text cannot be looked into."""
+        return name in self.members and self.tree(name) is None
+
     def names(self, module: str) -> frozenset[str] | None:
         """What can be imported from a module by name; None where its text cannot tell."""
         if module not in self._names:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marsmith.lint import lint
@@ -175,12 +175,14 @@ JSON_VALUES = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=12), JSON_VALUES, max_size=8))
 def test_any_mapping_is_judged_without_a_crash(config: dict[str, Any]) -> None:
     found = codes(lint_with({"model-config.yaml": json.dumps(config)}))
     assert all(code.startswith("M2") for code in found)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60) | st.binary(max_size=60))
 def test_any_text_is_judged_without_a_crash(text: str | bytes) -> None:
     found = codes(lint_with({"model-config.yaml": text.encode("utf-8", "replace") if isinstance(text, str) else text}))

@@ -8,7 +8,7 @@ import types
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marsmith.lint.modules import bindings, classes
@@ -138,6 +138,7 @@ STATEMENTS = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(STATEMENTS, max_size=6))
 def test_classes_are_counted_as_python_sees_them(statements: list[str]) -> None:
     """By running the module, which lint itself never does, and asking for what ts.utils.util asks for."""

@@ -94,7 +94,8 @@ def test_what_the_requirements_bring_resolves_by_the_name_it_is_imported_by() ->
     ],
 )
 def test_relative_imports_are_followed_from_the_file_that_holds_them(code: str, resolves: bool) -> None:
-    findings = lint_with({**PACKAGE, "library/other.py": f"{code}\n"})
+    handler = f"import library.other\n{HANDLER}"
+    findings = lint_with({**PACKAGE, "library/other.py": f"{code}\n", "handler.py": handler})
     assert codes(findings) == ([] if resolves else ["M107"])
     assert all(one.where == "library/other.py:1" for one in findings)
 
@@ -116,6 +117,40 @@ def test_a_folder_without_init_is_a_package_too() -> None:
     assert with_code("import plain.absent", **members) == ["M107"]
 
 
-def test_every_file_is_looked_at_not_only_the_handler() -> None:
-    finding = only(lint_with({**PACKAGE, "library/deep/far.py": "\n\nimport absent\n"}), "M107")
-    assert finding.where == "library/deep/far.py:3"
+def loads(statement: str, inner: str, **members: str) -> list[tuple[str, str]]:
+    """The findings when the handler says `statement`, and library/inner.py is `inner`."""
+    handler = f"{statement}\n{HANDLER}"
+    findings = lint_with({"library/__init__.py": "", "library/inner.py": inner, "handler.py": handler, **members})
+    return [(one.code, one.where) for one in findings]
+
+
+LATE = "def late():\n    import absent\n"
+
+
+@pytest.mark.parametrize(
+    "statement", ["import library.inner", "from library import inner", "from library.inner import *"]
+)
+def test_what_the_worker_loads_must_resolve_and_what_may_never_run_may_not(statement: str) -> None:
+    assert loads(statement, "import absent\n") == [("M107", "library/inner.py:1")]
+    assert loads(statement, LATE) == [("M111", "library/inner.py:2")]
+    assert loads(f"def later():\n    {statement.replace('*', 'absent')}", "import absent\n") == [
+        ("M111", "library/inner.py:1")
+    ]
+
+
+def test_a_file_that_nobody_imports_is_looked_at_too() -> None:
+    assert loads("", "\n\nimport absent\n") == [("M111", "library/inner.py:3")]
+
+
+def test_a_package_runs_before_its_modules() -> None:
+    found = loads("import library.inner", "", **{"library/__init__.py": "class A:\n    import absent\n"})
+    assert found == [("M107", "library/__init__.py:2")]
+
+
+def test_the_model_file_is_loaded_as_well() -> None:
+    findings = lint_with({"model.py": "import absent\n"}, modelFile="model.py")
+    assert codes(findings) == ["M107"]
+
+
+def test_modules_that_import_each_other_are_followed_once() -> None:
+    assert loads("import library.inner", "import handler\n") == []

@@ -1,7 +1,7 @@
 """M4: names, doubles, sizes and leftovers."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marsmith.limits import MAX_MEMBERS, MAX_TEXT_BYTES, MAX_TOTAL_BYTES, MAX_YAML_BYTES
@@ -122,6 +122,7 @@ def test_a_configuration_too_large_to_be_parsed_is_a_warning() -> None:
 NAMES = st.text(alphabet=st.sampled_from("aA/.\\ :\0é\udc80"), max_size=8) | st.text(max_size=8)
 
 
+@settings(deadline=None)
 @given(st.dictionaries(NAMES, st.binary(max_size=40), max_size=6), st.booleans())
 def test_any_members_are_judged_without_a_crash(members: dict[str, bytes], doubled: bool) -> None:
     sizes = {name: len(content) for name, content in members.items()}

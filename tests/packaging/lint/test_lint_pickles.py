@@ -10,7 +10,7 @@ import joblib  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save as save_safetensors
 
@@ -89,6 +89,7 @@ def test_torchscript_is_told_from_a_pickle_by_its_first_record(name: str) -> Non
 STARTS = st.sampled_from([b"", b"\x80\x04", b"\x80\x02", b"PK\3\4", b"\x93NUMPY", b"\x80\x05\x95"])
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300), STARTS)
 def test_any_bytes_are_judged_without_a_crash(data: bytes, start: bytes) -> None:
     assert kind_of("data", start + data) in (None, "pickle", "torchscript")

@@ -1,7 +1,7 @@
 """M3: requirements.txt."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marsmith.lint.requirements import lines
@@ -108,6 +108,7 @@ def test_continued_lines_are_numbered_by_their_first() -> None:
     ]
 
 
+@settings(deadline=None)
 @given(st.text(max_size=80))
 def test_any_text_is_judged_without_a_crash(text: str) -> None:
     found = codes(lint_with({"requirements.txt": text.encode("utf-8", "replace")}))

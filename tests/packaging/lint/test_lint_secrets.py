@@ -4,7 +4,7 @@ import random
 import string
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.packaging.lint.trees import SOUND, codes, lint_with, only
@@ -121,6 +121,7 @@ def test_binary_weights_are_not_searched() -> None:
     assert codes(lint_with({"model.weights": b"\0" * 100 + token})) == []
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_random_bytes_are_no_secret(data: bytes) -> None:
     assert "M405" not in codes(lint_with({"model/data": data}))

@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marsmith.errors import ArchiveError
@@ -104,6 +104,7 @@ def test_what_is_no_zip_file_is_no_archive(tmp_path: Path) -> None:
         lint_archive(tmp_path / "absent.mar")
 
 
+@settings(deadline=None)
 @given(data=st.data())
 def test_no_damage_crashes_lint(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     whole = bytearray(packed(data.draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))))
