@@ -32,6 +32,7 @@ def names(archive: Built) -> set[str]:
 
 
 def test_the_archive_holds_what_the_design_says(sentiment_archive: Built) -> None:
+    """pytorch/serve#464: a model is a folder of files, not one file."""
     members = names(sentiment_archive)
     assert {
         "sentiment.py",
@@ -45,6 +46,9 @@ def test_the_archive_holds_what_the_design_says(sentiment_archive: Built) -> Non
         "requirements.txt",
         "MAR-INF/MANIFEST.json",
         "MAR-INF/digests.json",
+        "MAR-INF/golden.json",
+        "MAR-INF/provenance.json",
+        "MAR-INF/sbom.cdx.json",
     } <= members
     assert all(name.endswith(".py") for name in members if name.startswith("handlers/"))
     assert len(members) == sentiment_archive.members
@@ -64,7 +68,10 @@ def test_the_manifest_has_the_stock_schema(sentiment_archive: Built) -> None:
 
 
 def test_model_config_names_every_key_in_torchserves_own_spelling(sentiment_archive: Built) -> None:
-    """pytorch/serve#2365, #2038, #2851, #3339: left out or misspelt keys are ignored without a word."""
+    """pytorch/serve#2365, #2038, #2851, #3339: left out or misspelt keys are ignored without a word.
+
+    #3261, #2030, #3034: how long a worker may load, and how long a crashing one is started again, are among them.
+    """
     config = yaml.safe_load(read(sentiment_archive, "model-config.yaml"))
     assert config["minWorkers"] == config["maxWorkers"] == 1
     assert (config["batchSize"], config["maxBatchDelay"]) == (16, 5)
