@@ -94,10 +94,10 @@ def archive(
     except OSError as error:
         raise ArchiveError(f"{error.filename or output} cannot be read: {error.strerror or error}.") from None
     try:
-        count = _write(output, members, archive_format, force)
-        return Archived(output, _size(output), count, warnings)
+        size, count = _write(output, members, archive_format, force)
     except OSError as error:
         raise ArchiveError(f"The archive {output} cannot be written: {error.strerror or error}.") from None
+    return Archived(output, size, count, warnings)
 
 
 def _check_choices(model_name: str, runtime: str, archive_format: str) -> None:
@@ -191,16 +191,16 @@ def _lint(members: mar.Members, what: str) -> list[Finding]:
     return findings
 
 
-def _write(output: Path, members: mar.Members, archive_format: str, force: bool) -> int:
-    """Write the members in one of the formats. Returns how many there are then."""
+def _write(output: Path, members: mar.Members, archive_format: str, force: bool) -> tuple[int, int]:
+    """Write the members in one of the formats. Returns the size in bytes and the number of members."""
     if ENDINGS[archive_format] == ".mar":
-        return len(mar.write(output, members, store=archive_format == "zip-store"))
+        count = len(mar.write(output, members, store=archive_format == "zip-store"))
+        return output.stat().st_size, count
     output.parent.mkdir(parents=True, exist_ok=True)
     if archive_format == "tgz":
         _write_tgz(output, members)
-    else:
-        _write_directory(output, members, force)
-    return len(members)
+        return output.stat().st_size, len(members)
+    return _write_directory(output, members, force), len(members)
 
 
 def _in_order(members: mar.Members) -> list[PurePosixPath]:
@@ -222,8 +222,12 @@ def _write_tgz(output: Path, members: mar.Members) -> None:
                 tar.addfile(entry, reader)
 
 
-def _write_directory(output: Path, members: mar.Members, force: bool) -> None:
-    """A directory that gets its name when it is whole; with `force` it replaces the model that has it then."""
+def _write_directory(output: Path, members: mar.Members, force: bool) -> int:
+    """A directory that gets its name when it is whole; with `force` it replaces the model that has it then.
+
+    Returns the bytes of its files.
+    """
+    size = 0
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as scratch:
         tree = Path(scratch, "new")
         for name in _in_order(members):
@@ -231,11 +235,13 @@ def _write_directory(output: Path, members: mar.Members, force: bool) -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             with _reading(members[name]) as (reader, _), file.open("wb") as stream:
                 shutil.copyfileobj(reader, stream, mar.CHUNK_BYTES)
+                size += stream.tell()
                 stream.flush()
                 os.fsync(stream.fileno())
         with _alone(output.parent):
             _check_output(output, "no-archive", force)
             _swap(tree, output, Path(scratch, "old"))
+    return size
 
 
 def _swap(new: Path, output: Path, old: Path) -> None:
@@ -270,8 +276,3 @@ def _reading(source: mar.Source) -> Iterator[tuple[IO[bytes], int]]:
         return
     with source.open("rb") as reader:
         yield reader, os.fstat(reader.fileno()).st_size
-
-
-def _size(path: Path) -> int:
-    files = path.rglob("*") if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files if file.is_file())
