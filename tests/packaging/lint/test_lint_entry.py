@@ -214,6 +214,13 @@ def test_a_class_that_inherits_or_is_decorated_is_given_the_benefit_of_the_doubt
     assert codes(lint_with({"handler.py": "import functools\n@functools.cache\nclass A:\n    pass\n"})) == []
 
 
+def test_the_code_is_never_run(tmp_path: Path) -> None:
+    trace = f"import pathlib\npathlib.Path({str(tmp_path / 'ran')!r}).touch()\n"
+    members = {"handler.py": trace + HANDLER, "sitecustomize.py": trace, "library/__init__.py": trace}
+    assert codes(lint_with(members)) == ["M108"]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_syntax_error_is_named_with_its_line() -> None:
     assert only(lint_with({"handler.py": "x = 1\ny = (\n"}), "M103").where == "handler.py:2"
 

@@ -117,6 +117,11 @@ def test_a_text_too_large_to_be_parsed_is_a_warning(name: str, size: int, expect
 
 def test_a_configuration_too_large_to_be_parsed_is_a_warning() -> None:
     assert codes(lint_with({"model-config.yaml": "#" * (MAX_YAML_BYTES + 1)})) == ["M409"]
+    assert codes(lint_with({"model-config.yaml": "#" * MAX_YAML_BYTES})) == ["M203"]
+
+
+def test_code_too_large_to_be_parsed_is_not_judged_by_its_beginning() -> None:
+    assert codes(lint_with({"big.py": "x = (" + "\n" * MAX_TEXT_BYTES + ")"})) == ["M409"]
 
 
 NAMES = st.text(alphabet=st.sampled_from("aA/.\\ :\0é\udc80"), max_size=8) | st.text(max_size=8)

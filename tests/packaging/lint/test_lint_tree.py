@@ -140,6 +140,16 @@ def test_lint_never_asks_for_a_whole_member(tmp_path: Path) -> None:
         assert lint(Tree(tree.names, tree.sizes, bounded, tree.faults, tree.sealed)) == []
 
 
+def test_a_member_about_to_be_packed_is_read_as_far_as_asked_and_whole_when_nothing_is_asked(tmp_path: Path) -> None:
+    sources: dict[PurePosixPath, bytes | Path] = {
+        PurePosixPath("a"): b"123",
+        PurePosixPath("b"): write(tmp_path / "b", b"4567"),
+    }
+    tree = Tree.of(sources)
+    assert [tree.read(name, count) for name in "ab" for count in (-1, 2)] == [b"123", b"12", b"4567", b"45"]
+    assert tree.sizes == {"a": 3, "b": 4}
+
+
 def test_a_file_that_vanished_before_it_is_packed_is_a_finding(tmp_path: Path) -> None:
     tree = Tree.of({PurePosixPath("gone.bin"): tmp_path / "gone.bin"})
     from marsmith.lint.members import lint_members
