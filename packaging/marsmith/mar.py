@@ -5,13 +5,16 @@ A .mar is a zip file that TorchServe reads as a stream: no data descriptors, so 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
+import os
 import zipfile
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -35,6 +38,10 @@ PROVENANCE = "MAR-INF/provenance.json"
 # They seal the rest, so they stand last and stored: one bit of them more or less shows in their CRC.
 SEALS = (DIGESTS, SIGNATURE)
 CHUNK_BYTES = 4 << 20
+# Chunks that wait for the hash while the next are copied.
+HASH_LAG = 4
+# The disk is asked to take what was written each time this much was, while the rest is still being hashed.
+FLUSH_BYTES = 32 << 20
 # Text is deflated; everything else is stored, so that it is copied and mapped at the disk's speed.
 DEFLATED_SUFFIXES = frozenset({".py", ".json", ".yaml", ".yml", ".txt", ".md"})
 # Past this a deflated member could outgrow the 32-bit sizes that its header is written with.
@@ -107,14 +114,17 @@ class Writer:
         self._entries = entries or []
         self._names = {entry.name for entry in self._entries}
         self._store = store
-        # zlib and hashlib let go of the interpreter: the second core hashes while the first one copies.
-        self._hasher = ThreadPoolExecutor(1)
+        # hashlib lets go of the interpreter: the second core hashes while the first one copies, and the disk flushes.
+        self._hasher, self._flusher = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+        self._flushes: list[Future[None]] = []
+        self._unflushed = 0
 
     def __enter__(self) -> Writer:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._hasher.shutdown()
+        self._flusher.shutdown()
 
     def add(self, name: PurePosixPath, source: Source) -> Member:
         """Copy one member in, hashing on the way.
@@ -158,18 +168,32 @@ class Writer:
             if compressor:
                 lying.update(data)
 
+        hashing: deque[Future[None]] = deque()
         while chunk := reader.read(CHUNK_BYTES):
-            hashing = self._hasher.submit(content.update, chunk)
+            hashing.append(self._hasher.submit(content.update, chunk))
             crc = zlib.crc32(chunk, crc)
             size += len(chunk)
             put(compressor.compress(chunk) if compressor else chunk)
-            hashing.result()
+            self._flush_behind(len(chunk))
+            if len(hashing) > HASH_LAG:
+                hashing.popleft().result()
+        for one in hashing:
+            one.result()
         if compressor:
             put(compressor.flush())
         return crc, compressed, Member(size, content.hexdigest(), lying.hexdigest() if compressor else None)
 
+    def _flush_behind(self, count: int) -> None:
+        self._unflushed += count
+        if self._unflushed >= FLUSH_BYTES:
+            self._unflushed = 0
+            with contextlib.suppress(io.UnsupportedOperation):  # a stream in memory
+                self._flushes.append(self._flusher.submit(os.fdatasync, self._stream.fileno()))
+
     def close(self) -> None:
-        """Write the central directory."""
+        """Write the central directory. Raises OSError for what the disk did not take."""
+        for one in self._flushes:
+            one.result()
         begin = self._stream.tell()
         for entry in self._entries:
             self._stream.write(layout.central_header(entry))
