@@ -66,11 +66,11 @@ def _requirement(text: str) -> Requirement | None:
 
 def required(tree: Tree, manifest: Mapping[str, Any]) -> frozenset[str]:
     """The canonical names of the packages that the requirements file requires."""
-    found = lines(tree.text(_member(tree, manifest)) or "")
+    found = lines(tree.text(requirements_member(tree, manifest)) or "")
     return frozenset(canonicalize_name(line.requirement.name) for line in found if line.requirement)
 
 
-def _member(tree: Tree, manifest: Mapping[str, Any]) -> str:
+def requirements_member(tree: Tree, manifest: Mapping[str, Any]) -> str:
     """The requirements file: what the manifest names, else requirements.txt."""
     name = posixpath.normpath(named(manifest, "requirementsFile"))
     return name if name in tree.sizes else REQUIREMENTS_FILE
@@ -78,7 +78,7 @@ def _member(tree: Tree, manifest: Mapping[str, Any]) -> str:
 
 def lint_requirements(tree: Tree, manifest: Mapping[str, Any]) -> list[Finding]:
     """What is wrong with the requirements file; nothing when there is none."""
-    member = _member(tree, manifest)
+    member = requirements_member(tree, manifest)
     if member not in tree.sizes:
         return []
     findings: list[Finding] = []

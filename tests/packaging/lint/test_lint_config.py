@@ -118,6 +118,22 @@ def test_a_value_of_another_type_is_found(key: str, value: object) -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "remedy"),
+    [
+        ("batchSize", "Make it a whole number without quotes or point."),
+        ("useVenv", "Make it true or false."),
+        ("deviceType", "Make it a text."),
+        ("deviceIds", "Make it a list of whole numbers."),
+        ("handler", "Make it a section with keys of its own."),
+        ("pt2", "Make it a text or a section."),
+    ],
+)
+def test_the_remedy_names_the_type_that_is_wanted(key: str, remedy: str) -> None:
+    findings = lint_with({"model-config.yaml": json.dumps({**CONFIG, key: 1.5})})
+    assert only(findings, "M207").remedy == remedy
+
+
+@pytest.mark.parametrize(
     ("key", "value"),
     [
         ("useVenv", False),

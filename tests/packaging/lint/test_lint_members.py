@@ -102,6 +102,12 @@ def test_of_too_many_members_nothing_else_is_said() -> None:
     assert codes(lint(Tree(names, dict.fromkeys(names, 0), read))) == ["M408"]
 
 
+def test_as_many_members_as_verify_accepts_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("marsmith.lint.members.MAX_MEMBERS", 2)
+    assert codes(lint_members(of_names("a", "../b"))) == ["M401"]
+    assert codes(lint_members(of_names("a", "../b", "c"))) == ["M408"]
+
+
 @pytest.mark.parametrize(
     ("name", "size", "expected"),
     [
@@ -122,6 +128,7 @@ def test_a_configuration_too_large_to_be_parsed_is_a_warning() -> None:
 
 def test_code_too_large_to_be_parsed_is_not_judged_by_its_beginning() -> None:
     assert codes(lint_with({"big.py": "x = (" + "\n" * MAX_TEXT_BYTES + ")"})) == ["M409"]
+    assert codes(lint_with({"big.py": "x = (" + "\n" * (MAX_TEXT_BYTES - 5)})) == ["M103"]
 
 
 NAMES = st.text(alphabet=st.sampled_from("aA/.\\ :\0é\udc80"), max_size=8) | st.text(max_size=8)

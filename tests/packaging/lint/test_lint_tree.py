@@ -125,8 +125,9 @@ def test_a_text_is_read_no_further_than_its_limit_and_a_head_no_further_than_ask
 
     huge = Tree(["a.json"], {"a.json": 1 << 40}, read)
     assert huge.text("a.json", limit=10) is None
+    assert huge.text("a.json", limit=1000) == "a" * 1000
     assert huge.head("a.json", 7) == b"a" * 7
-    assert asked == [11, 7]
+    assert asked == [11, 1001, 7]
 
 
 def test_lint_never_asks_for_a_whole_member(tmp_path: Path) -> None:
