@@ -169,7 +169,8 @@ def sha256(home: Path) -> None:
 
 def load(archive: Path) -> float:
     """Seconds from the start of TorchServe until the archive's worker is READY."""
-    from marsmith.server import Ports, Server
+    from marsmith.configuration import Ports
+    from marsmith.server import Server
 
     with Server([archive], Ports(FIRST_PORT)) as server:
         begin = time.perf_counter()

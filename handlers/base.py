@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from handlers.engine import available_cores, intra_op_threads
 from handlers.errors import Overloaded, RequestError, ServerFault, TooLarge, UnprocessableInstance
+from handlers.kserve import V2Answer
 from handlers.requests import Item, Items, Request, items
 from handlers.responses import Response, plain
 from handlers.settings import Settings
@@ -27,7 +28,7 @@ WORKERS_VARIABLE = "MARSMITH_WORKERS"
 RESPONSE_TIMEOUT_S = 120
 # Nothing new is begun after this share of it; what was begun has the rest.
 BEGIN_SHARE = 0.4
-# Instances that `predict` gets at once, so that the clock is looked at between.
+# Instances, by weight, that `predict` gets at once, so that the clock is looked at between.
 PREDICT_INSTANCES = 16
 
 
@@ -66,6 +67,10 @@ class BatchHandler(Generic[InstanceT, ResultT]):
     def predict(self, instances: Sequence[InstanceT]) -> Sequence[ResultT]:
         """The results of at least one instance, in order."""
         raise NotImplementedError
+
+    def weight(self, instance: InstanceT) -> int:  # noqa: ARG002 - for a subclass to look at
+        """How many ordinary instances this one costs `predict`."""
+        return 1
 
     def encode(self, result: ResultT) -> object:
         """One result -> what json.dumps takes (numpy scalars and arrays too)."""
@@ -118,15 +123,28 @@ class BatchHandler(Generic[InstanceT, ResultT]):
     def _decode_in_time(self, item: Item) -> InstanceT:
         if time.monotonic() > self._deadline:
             raise Overloaded
+        if isinstance(item.value, RequestError):
+            raise item.value
         return self.decode(item)
 
     def _predict_in_time(self, instances: Sequence[InstanceT]) -> list[ResultT | RequestError]:
         results: list[ResultT | RequestError] = []
-        for begin in range(0, len(instances), PREDICT_INSTANCES):
-            part = instances[begin : begin + PREDICT_INSTANCES]
+        for part in self._parts(instances):
             late = time.monotonic() > self._deadline
             results.extend([Overloaded()] * len(part) if late else self._predict(part))
         return results
+
+    def _parts(self, instances: Sequence[InstanceT]) -> Iterator[Sequence[InstanceT]]:
+        part: list[InstanceT] = []
+        weight = 0
+        for instance in instances:
+            weight += self.weight(instance)
+            if part and weight > PREDICT_INSTANCES:
+                yield part
+                part, weight = [], self.weight(instance)
+            part.append(instance)
+        if part:
+            yield part
 
     def _predict(self, instances: Sequence[InstanceT]) -> Sequence[ResultT | RequestError]:
         """Results in order; when the batch fails, each instance is tried alone, so that only the culprit fails."""
@@ -143,7 +161,6 @@ class BatchHandler(Generic[InstanceT, ResultT]):
         return [self._predict([instance])[0] for instance in instances]
 
     def _respond(self, job: _Job) -> Response:
-        request_id = job.request.request_id
         if job.failure is None:
             job.slots = [s if isinstance(s, RequestError) else _guard(self._encode, s) for s in job.slots]
             errors = [slot for slot in job.slots if isinstance(slot, RequestError)]
@@ -154,9 +171,15 @@ class BatchHandler(Generic[InstanceT, ResultT]):
                 raise job.failure
             return Response.ok(self._body(job))
         except RequestError as error:
-            return Response.error(error, request_id)
+            return self._refusal(job, error)
         except Exception as error:
-            return Response.error(_fault(error), request_id)
+            return self._refusal(job, _fault(error))
+
+    def _refusal(self, job: _Job, error: RequestError) -> Response:
+        envelope, body = job.shape.envelope, error.body(job.request.request_id)
+        if isinstance(envelope, V2Answer) and envelope.grpc:
+            body = envelope.wrap([body], self.settings.name, self.settings.version)
+        return Response.error(error.status, body)
 
     def _encode(self, result: ResultT) -> object:
         return plain(self.encode(result))
@@ -165,7 +188,10 @@ class BatchHandler(Generic[InstanceT, ResultT]):
         if not job.shape.many:
             return job.slots[0]
         values = [s.body(job.request.request_id) if isinstance(s, RequestError) else s for s in job.slots]
-        return {job.shape.envelope: values} if job.shape.envelope else values
+        envelope = job.shape.envelope
+        if isinstance(envelope, V2Answer):
+            return envelope.wrap(values, self.settings.name, self.settings.version)
+        return values if envelope is None else {envelope: values}
 
 
 def _guard(hook: Callable[[Any], Any], argument: Any) -> Any:

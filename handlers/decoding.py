@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import unicodedata
 
 from handlers.errors import MalformedRequest, TooLarge, UnprocessableInstance, UnsupportedMedia
 from handlers.requests import KEYS, Item
@@ -14,10 +15,14 @@ CHARSET = re.compile(
     r"(us-)?ascii|utf-?(8|16|32)([-_]?[lb]e)?|iso-?8859-\d{1,2}|latin-?1|windows-125\d|cp125\d", re.IGNORECASE
 )
 BASE64_BYTES_PER_CHARACTER = 3 / 4
+# No image file is written in these characters alone.
+BASE64_TEXT = re.compile(rb"data:.*|[A-Za-z0-9+/=\s]+", re.DOTALL)
+# Control and format characters and separators: nothing that a reader would see.
+INVISIBLE = {"Cc", "Cf", "Zl", "Zp", "Zs"}
 
 
 def text_of(item: Item, max_bytes: int) -> str:
-    """The item's text, never empty or blank, of at most `max_bytes` as UTF-8.
+    """The item's text as it came, never empty or blank, of at most `max_bytes` as UTF-8.
 
     Raises UnsupportedMedia, MalformedRequest, UnprocessableInstance or TooLarge.
     """
@@ -33,7 +38,7 @@ def text_of(item: Item, max_bytes: int) -> str:
         _check_size(len(value.encode("utf-8")), max_bytes)
     except UnicodeEncodeError:
         raise MalformedRequest("The text has half a surrogate pair in it, which is no character.") from None
-    if not value.strip():
+    if all(unicodedata.category(character) in INVISIBLE for character in value):
         raise UnprocessableInstance("The text is empty.")
     return value
 
@@ -41,11 +46,15 @@ def text_of(item: Item, max_bytes: int) -> str:
 def image_bytes_of(item: Item, max_bytes: int) -> bytes:
     """The bytes of an image file, sent as they are, as base64 or as a data URL; at most `max_bytes`.
 
+    Bytes without a media type are what forms send, so they too may be base64.
+
     Raises UnsupportedMedia, MalformedRequest, UnprocessableInstance or TooLarge.
     """
     value = item.value
     if item.media_type.startswith(("text/", "audio/", "video/")):
         raise UnsupportedMedia(f"This model reads images, not {item.media_type.partition('/')[0]} data.")
+    if isinstance(value, bytes) and not item.media_type and BASE64_TEXT.fullmatch(value):
+        value = value.decode("latin-1")
     if isinstance(value, str):
         value = _from_base64(value, max_bytes)
     if not isinstance(value, bytes):

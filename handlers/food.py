@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from handlers.base import BatchHandler
 from handlers.decoding import image_bytes_of
 from handlers.engine import Engine, Float32Array, softmax
-from handlers.image import Uint8Array, normalise, open_rgb, resize
+from handlers.image import Uint8Array, limit_threads, normalise, open_image, resize
 from handlers.requests import Item
 
 
@@ -20,6 +20,7 @@ class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
         if self.settings.image is None:
             raise ValueError("serving.json has no image section: this archive is not an image classifier's")
         self.image = self.settings.image
+        limit_threads(self.threads)
         self.engine = Engine(self.model_dir / "model.onnx", self.threads)
         table = self.model_dir / "nutrition.json"
         self.nutrition = json.loads(table.read_text(encoding="utf-8")) if table.exists() else {}
@@ -28,7 +29,7 @@ class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
         """Image file -> uint8[H, W, 3] pixels of the network's input size."""
         options = self.settings.options
         data = image_bytes_of(item, options.max_image_bytes)
-        return resize(open_rgb(data, options.max_pixels), self.image)
+        return resize(open_image(data, options.max_pixels), self.image)
 
     def predict(self, instances: Sequence[Uint8Array]) -> list[Float32Array]:
         """Each image's probabilities float32[labels]."""

@@ -3,92 +3,137 @@
 from __future__ import annotations
 
 import io
+import logging
+import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageOps
+from PIL import AvifImagePlugin, Image, PngImagePlugin
 
+from handlers.colour import MAX_PROFILE_BYTES, flat, profile_of, to_srgb
 from handlers.errors import MalformedRequest, RequestError, TooLarge, UnsupportedMedia
 from handlers.settings import ImageSettings
+
+try:
+    import pillow_heif
+except ImportError:
+    pillow_heif = None
 
 Uint8Array = npt.NDArray[np.uint8]
 Float32Array = npt.NDArray[np.float32]
 
 # Raster formats alone: Pillow would run Ghostscript on EPS. Its JPEG opener reads MPO too.
-FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
-WHITE = (255, 255, 255)
+FORMATS = ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF"]
+if pillow_heif is not None:
+    pillow_heif.register_heif_opener()
+    FORMATS.append("HEIF")
+# The brands of ISO/IEC 23008-12 whose pictures are HEVC.
+HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs")
 # A sliver enlarged until its short side fits would take gigabytes.
 MAX_RESIZED_PIXELS = 64_000_000
+EXIF_ORIENTATION = 0x0112
+STANDARD_ERROR = 2
+# What puts each EXIF orientation upright; 1 is upright.
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
 
-# Pillow's own limit warns on standard error; ours answers 413.
-warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+# Pillow's TIFF reader logs what it refuses; the client gets our answer.
+logging.getLogger("PIL").setLevel(logging.CRITICAL)
+# Bytes of one unpacked PNG chunk: Pillow's own limit would refuse pictures for a large ICC profile.
+PngImagePlugin.MAX_TEXT_CHUNK = MAX_PROFILE_BYTES
 
 
-def open_rgb(data: bytes, max_pixels: int) -> Image.Image:
+def limit_threads(threads: int) -> None:
+    """Let AVIF and HEIC decoders take this many threads, where they would take every core."""
+    AvifImagePlugin.DEFAULT_MAX_THREADS = threads
+    if pillow_heif is not None:
+        pillow_heif.options.DECODE_THREADS = threads
+
+
+def open_image(data: bytes, max_pixels: int) -> Image.Image:
     """Decode the first frame as an upright RGB image, transparency flattened on white.
 
-    The size is checked before a pixel is decoded. Raises TooLarge past `max_pixels`, UnsupportedMedia for a colour
-    mode without a meaning as a picture, and MalformedRequest for anything that is not a whole image file.
+    Where the pixels are not sRGB, `info["icc_profile"]` has the profile that `resize` converts them by, and an image
+    of inks is still CMYK: to convert the few pixels left after resizing is a hundred times cheaper.
+    The size is checked before a pixel is decoded. Raises TooLarge past `max_pixels`, UnsupportedMedia for HEIC without
+    pillow-heif and for floating-point pixels, and MalformedRequest for anything that is not a whole image file.
     """
+    # Pillow holds frames inside a file against this, and raises at its double.
+    Image.MAX_IMAGE_PIXELS = max_pixels
     try:
-        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+        # Pillow warns on standard error, which TorchServe logs, of what a client may send.
+        with warnings.catch_warnings(action="ignore"), Image.open(io.BytesIO(data), formats=FORMATS) as image:
             if image.width * image.height > max_pixels:
                 raise TooLarge(f"An image may have at most {max_pixels} pixels.")
-            image.load()
-            return _rgb(_upright(image))
+            with _silenced() if image.format == "TIFF" else nullcontext():
+                image.load()
+            profile = profile_of(image)
+            upright = _upright(flat(image, keep_inks=profile is not None), _orientation(image))
+            upright.info = {"icc_profile": profile} if profile else {}
+            return upright
     except RequestError:
         raise
     except (Image.DecompressionBombError, MemoryError):
         raise TooLarge(f"An image may have at most {max_pixels} pixels.") from None
     except Exception:  # Pillow's decoders raise nearly every type on hostile bytes
+        if pillow_heif is None and data[4:8] == b"ftyp" and data[8:12] in HEIC_BRANDS:
+            raise UnsupportedMedia("This server does not read HEIC pictures: send JPEG, PNG, WebP or AVIF.") from None
         raise MalformedRequest(
             "The data is not a whole image file in a format this model reads (JPEG, PNG, WebP, GIF, BMP, TIFF, AVIF)."
         ) from None
 
 
-def _upright(image: Image.Image) -> Image.Image:
-    """Turned as the EXIF orientation says. Broken EXIF turns nothing: the picture itself is whole."""
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Without the process's standard error, where libtiff itself writes what it finds wrong with a file."""
+    kept = os.dup(STANDARD_ERROR)
     try:
-        image.getexif()
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), STANDARD_ERROR)
+        yield
+    finally:
+        os.dup2(kept, STANDARD_ERROR)
+        os.close(kept)
+
+
+def _orientation(image: Image.Image) -> int:
+    """The EXIF orientation, 1 to 8. Broken EXIF turns nothing: the picture itself is whole."""
+    try:
+        return int(image.getexif().get(EXIF_ORIENTATION, 1))
     except Exception:  # Pillow's EXIF reader raises SyntaxError, struct.error and more
-        return image
-    return ImageOps.exif_transpose(image)
+        return 1
 
 
-def _rgb(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I;16") or image.mode == "I":
-        # 16-bit grey: keep the high byte, where Pillow's own conversion clips at 255.
-        grey = np.asarray(image)
-        if grey.dtype != np.uint16:
-            grey = grey.clip(0, 65535).astype(np.uint16)
-        return Image.fromarray((grey >> 8).astype(np.uint8)).convert("RGB")
-    if image.mode == "F":
-        raise UnsupportedMedia("An image of floating-point pixels has no defined range: send 8-bit pixels.")
-    if image.has_transparency_data:
-        rgba = image.convert("RGBA")
-        canvas = Image.new("RGB", rgba.size, WHITE)
-        canvas.paste(rgba, mask=rgba)
-        return canvas
-    return image.convert("RGB")
+def _upright(image: Image.Image, orientation: int) -> Image.Image:
+    return image.transpose(TURNS[orientation]) if orientation in TURNS else image
 
 
 def resize(image: Image.Image, settings: ImageSettings) -> Uint8Array:
-    """RGB pixels uint8[H, W, 3] of the size the network takes, as the checkpoint's image processor makes them.
+    """Pixels uint8[H, W, 3] in sRGB of the size the network takes, as the checkpoint's image processor makes them.
 
     Raises TooLarge for a sliver that would pass MAX_RESIZED_PIXELS on the way.
     """
-    resample = Image.Resampling(settings.resample)
     height, width = settings.size
     if settings.shortest_edge is not None:
         height, width = _shortest_edge(image.height, image.width, settings.shortest_edge)
     if height * width > MAX_RESIZED_PIXELS:
         raise TooLarge("The image is too long for its width: crop it.")
-    pixels = image.resize((width, height), resample)
-    if settings.crop is not None:
-        pixels = _center_crop(pixels, *settings.crop)
-    return np.asarray(pixels)
+    pixels = image.resize((width, height), Image.Resampling(settings.resample))
+    profile = image.info.get("icc_profile")
+    if settings.crop is None:
+        return np.asarray(to_srgb(pixels, profile))
+    return np.asarray(_center_crop(pixels, profile, *settings.crop))
 
 
 def _shortest_edge(height: int, width: int, edge: int) -> tuple[int, int]:
@@ -96,10 +141,13 @@ def _shortest_edge(height: int, width: int, edge: int) -> tuple[int, int]:
     return (edge, int(edge * width / height)) if height <= width else (int(edge * height / width), edge)
 
 
-def _center_crop(image: Image.Image, height: int, width: int) -> Image.Image:
-    """Cut out the middle; what lies outside the image is black."""
+def _center_crop(image: Image.Image, profile: bytes | None, height: int, width: int) -> Image.Image:
+    """Cut out the middle as sRGB; what lies outside the image is black."""
     top, left = (image.height - height) // 2, (image.width - width) // 2
-    return image.crop((left, top, left + width, top + height))
+    box = (max(left, 0), max(top, 0), min(left + width, image.width), min(top + height, image.height))
+    canvas = Image.new("RGB", (width, height))
+    canvas.paste(to_srgb(image.crop(box), profile), (max(-left, 0), max(-top, 0)))
+    return canvas
 
 
 def normalise(images: Sequence[Uint8Array], settings: ImageSettings) -> Float32Array:

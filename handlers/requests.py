@@ -10,41 +10,53 @@ parsed JSON or str when the Content-Type was exactly `application/json` or began
 | a JSON object with `text`, `data`, `inputs` or `b64`    | one, or one for each element of a list       |
 | a JSON list                                             | one for each element                         |
 | a JSON object with `instances` (KServe v1)              | one for each element, answer in `predictions`|
-| a form (multipart or urlencoded)                        | one for each field                           |
+| a JSON object with tensors as `inputs` (KServe v2)      | one for each element, answer in a tensor     |
+| a form (multipart or urlencoded) of one field           | as a raw body of the field's Content-Type    |
+| a form of several fields                                | one for each field                           |
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.message import Message
 from typing import Any
 
-from handlers.errors import MalformedRequest, UnprocessableInstance
+from handlers.errors import MalformedRequest, RequestError, UnprocessableInstance
+from handlers.kserve import V2Answer, elements, given_id, is_grpc, is_v2
 
 KEYS = ("text", "data", "inputs", "b64")
+FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: TorchServe's fields, the headers by lower-case name, and the id that the logs know it by."""
+    """One request: TorchServe's fields, the headers by lower-case name, and the id that the logs know it by.
+
+    `parts` has each field's own Content-Type; TorchServe knows one for files of a multipart form and for raw bodies.
+    """
 
     fields: Mapping[str, Any]
     headers: Mapping[str, str]
     request_id: str
+    parts: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, fields: Mapping[str, Any], context: Any, index: int) -> Request:
-        """The request at `index` of the batch. TorchServe mixes part headers (dicts) into the request's: skip them."""
+        """The request at `index` of the batch. TorchServe mixes the parts' headers, which are dicts, into its own."""
         headers = context.get_all_request_header(index)
         plain = {str(name).lower(): value for name, value in headers.items() if isinstance(value, str)}
-        return cls(fields, plain, context.get_request_id(index) or "")
+        parts = {name: value.get("content-type", "") for name, value in headers.items() if isinstance(value, Mapping)}
+        return cls(fields, plain, context.get_request_id(index) or "", parts)
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One instance as it came: str, bytes or a parsed JSON value, with the media type it was sent under, if any."""
+    """One instance as it came: str, bytes or a parsed JSON value, with the media type it was sent under, if any.
+
+    A RequestError as the value stands for an instance that was found unreadable.
+    """
 
     value: Any
     media_type: str = ""
@@ -53,11 +65,11 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A request's instances. `many`: answer with a list. `envelope`: the key that the list is wrapped in."""
+    """A request's instances. `many`: answer with a list. `envelope`: what the list is wrapped in, a key or v2's own."""
 
     items: list[Item]
     many: bool = False
-    envelope: str | None = None
+    envelope: str | V2Answer | None = None
 
 
 def items(request: Request) -> Items:
@@ -66,17 +78,17 @@ def items(request: Request) -> Items:
     Raises MalformedRequest for a body that is not what its Content-Type says, UnprocessableInstance where there is
     nothing to predict.
     """
-    media_type, charset = _content_type(request.headers.get("content-type", ""))
     fields = request.fields
-    if "body" in fields:
-        return _from_body(fields["body"], media_type, charset)
+    media_type, charset = _content_type(request.headers.get("content-type") or request.parts.get("body", ""))
+    if "body" in fields and media_type not in FORMS:
+        return _from_body(_item(fields["body"], media_type, charset), request)
     if not fields:
         # TorchServe drops form data without a "=", which is what `curl -d 'some text'` sends.
         raise UnprocessableInstance("The request has no data: send it as application/json or text/plain.")
-    if len(fields) == 1:
-        (value,) = fields.values()
-        return _from_body(value, "", charset)
-    return Items([Item(_unwrap(value)) for value in fields.values()], many=True)
+    parts = [_item(value, *_content_type(request.parts.get(name, ""))) for name, value in fields.items()]
+    if len(parts) == 1:
+        return _from_body(parts[0], request)
+    return Items([_from_part(part) for part in parts], many=True)
 
 
 def _content_type(header: str) -> tuple[str, str]:
@@ -85,22 +97,54 @@ def _content_type(header: str) -> tuple[str, str]:
     return (message.get_content_type() if header else ""), message.get_content_charset("utf-8")
 
 
-def _from_body(value: Any, media_type: str, charset: str) -> Items:
-    if isinstance(value, (bytes, bytearray)):
-        if media_type != "application/json" and not media_type.endswith("+json"):
-            return Items([Item(bytes(value), media_type, charset)])
-        value = _json(bytes(value))
-    if isinstance(value, list):
-        return Items([Item(_unwrap(element)) for element in value], many=True)
+def _item(value: Any, media_type: str, charset: str) -> Item:
+    if isinstance(value, bytearray):
+        value = bytes(value)
+    elif isinstance(value, str) and media_type.startswith("text/") and charset != "utf-8":
+        # TorchServe reads every text as UTF-8, and some in other charsets, such as UTF-16LE, happen to be that too.
+        value = value.encode("utf-8")
+    return Item(value, media_type, charset)
+
+
+def _from_body(item: Item, request: Request) -> Items:
+    value = _parsed(item)
+    if is_v2(value, request.headers):
+        return _from_v2(value, request)
     if isinstance(value, Mapping) and "instances" in value:
-        instances = value["instances"]
-        if not isinstance(instances, list):
+        if not isinstance(value["instances"], list):
             raise UnprocessableInstance("`instances` must be a list.")
-        return Items([Item(_unwrap(element)) for element in instances], many=True, envelope="predictions")
+        return _many(value["instances"], "predictions")
     value = _unwrap(value)
-    if isinstance(value, list):
-        return Items([Item(_unwrap(element)) for element in value], many=True)
-    return Items([Item(value, media_type, charset)])
+    return _many(value) if isinstance(value, list) else Items([Item(value, item.media_type, item.charset)])
+
+
+def _from_v2(body: Mapping[str, Any], request: Request) -> Items:
+    grpc = is_grpc(body, request.headers)
+    answer = V2Answer(given_id(body) or request.request_id, grpc)
+    try:
+        return _many(elements(body, grpc), answer)
+    except RequestError as error:
+        if not grpc:
+            raise
+        return Items([Item(error)], many=True, envelope=answer)
+
+
+def _from_part(item: Item) -> Item:
+    """One of several parts: what is wrong with it is told in its place."""
+    try:
+        return Item(_unwrap(_parsed(item)), item.media_type, item.charset)
+    except MalformedRequest as error:
+        return Item(error)
+
+
+def _many(values: list[Any], envelope: str | V2Answer | None = None) -> Items:
+    return Items([Item(_unwrap(value)) for value in values], many=True, envelope=envelope)
+
+
+def _parsed(item: Item) -> Any:
+    """The item's value, parsed where it is JSON that TorchServe left as bytes."""
+    is_json = item.media_type == "application/json" or item.media_type.endswith("+json")
+    return _json(item.value) if is_json and isinstance(item.value, bytes) else item.value
 
 
 def _json(body: bytes) -> Any:
@@ -112,8 +156,6 @@ def _json(body: bytes) -> Any:
 
 def _unwrap(value: Any) -> Any:
     """{"text": x} -> x; other values stay as they are, so that `decode` judges each in its place."""
-    if isinstance(value, bytearray):
-        return bytes(value)
     if isinstance(value, Mapping):
         for key in KEYS:
             if key in value:

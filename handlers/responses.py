@@ -43,9 +43,9 @@ class Response:
         return cls(200, body)
 
     @classmethod
-    def error(cls, error: RequestError, request_id: str) -> Response:
-        """The error's status with its JSON body."""
-        return cls(error.status, _dumps(error.body(request_id)))
+    def error(cls, status: int, body: object) -> Response:
+        """An error's status with what it says as JSON."""
+        return cls(status, _dumps(body))
 
     def send(self, context: Any, index: int) -> bytes:
         """Set status and content type of the request at `index` and return the body."""

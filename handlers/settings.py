@@ -16,8 +16,12 @@ from pathlib import Path
 from typing import Any
 
 FORMAT = 1
-# Every other option is at least 1.
+# Every other option that is a number is at least 1.
 SMALLEST = {"threads": 0}
+# What becomes of a text longer than the model reads.
+LONG_TEXT = ("truncate", "error", "window")
+# Options that are words, and what they may be.
+CHOICES = {"long_text": LONG_TEXT}
 ENVIRONMENT_PREFIX = "MARSMITH_"
 
 
@@ -27,7 +31,10 @@ class SettingsError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What an operator may change. All whole numbers; `threads` 0 means what the thread plan gives."""
+    """What an operator may change: whole numbers, and words of CHOICES.
+
+    `threads` 0 means what the thread plan gives, `long_text` None what the text section says.
+    """
 
     top_k: int = 5
     threads: int = 0
@@ -37,15 +44,28 @@ class Options:
     max_pixels: int = 64_000_000
     token_budget: int = 512
     image_batch: int = 16
+    max_windows: int = 32
+    long_text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TextSettings:
-    """How text becomes token ids; `first_position` is the checkpoint's first position id (RoBERTa: 2)."""
+    """How text becomes token ids, and how the graph takes a batch of them (`layout`: "packed" or "padded").
+
+    `first_position` is the checkpoint's first position id (RoBERTa: 2), which a packed batch counts from; `pad_token`
+    fills a padded one. `long_text` is one of LONG_TEXT.
+    """
 
     normalise: str
     max_tokens: int
     first_position: int
+    layout: str = "packed"
+    pad_token: int = 0
+    long_text: str = "truncate"
+
+    def __post_init__(self) -> None:
+        if self.long_text not in LONG_TEXT:
+            raise ValueError(f"long_text is {self.long_text!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +128,22 @@ def _override(options: Options, section: Mapping[str, Any], environ: Mapping[str
     known = {field.name for field in dataclasses.fields(Options)}
     if unknown := sorted(set(section) - known):
         raise SettingsError(f"model-config.yaml has handler options nobody reads: {', '.join(unknown)}")
-    changes: dict[str, int] = {}
+    changes: dict[str, Any] = {}
     for name in sorted(known):
         variable = ENVIRONMENT_PREFIX + name.upper()
         if variable in environ:
-            changes[name] = _whole_number(variable, environ[variable], SMALLEST.get(name, 1))
+            changes[name] = _option(name, variable, environ[variable])
         elif name in section:
-            changes[name] = _whole_number(f"handler option {name}", section[name], SMALLEST.get(name, 1))
+            changes[name] = _option(name, f"handler option {name}", section[name])
     return dataclasses.replace(options, **changes)
+
+
+def _option(name: str, where: str, value: object) -> int | str:
+    if name not in CHOICES:
+        return _whole_number(where, value, SMALLEST.get(name, 1))
+    if value not in CHOICES[name]:
+        raise SettingsError(f"{where} is {value!r}: set it to one of {', '.join(CHOICES[name])}")
+    return str(value)
 
 
 def _whole_number(where: str, value: object, smallest: int) -> int:

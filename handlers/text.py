@@ -1,17 +1,21 @@
-"""Text -> token ids: normalise as the checkpoint was trained, tokenise, truncate, pack."""
+"""Text -> token ids: normalise as the checkpoint was trained, tokenise, truncate or split into windows, batch."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
+from handlers.errors import TooLarge
+from handlers.settings import TextSettings
+
 Int64Array = npt.NDArray[np.int64]
+Float32Array = npt.NDArray[np.float32]
 
 
 def normalise_tweet(text: str) -> str:
@@ -38,39 +42,67 @@ NORMALISERS: dict[str, Callable[[str], str]] = {"none": str, "tweet": normalise_
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """One tokenised text: `ids` with the special tokens, and whether the text had more than fits."""
+    """One tokenised text, as the windows that the network reads: one, unless a long text is split.
 
-    ids: list[int]
+    Each window has its `special` special tokens. `truncated` says whether the text had more tokens than all of them.
+    """
+
+    windows: list[list[int]]
+    special: int
     truncated: bool
+
+    @property
+    def count(self) -> int:
+        """Tokens of the text as far as it is read, special tokens counted once."""
+        return sum(len(ids) - self.special for ids in self.windows) + self.special
+
+    def average(self, scores: Sequence[Float32Array]) -> Float32Array:
+        """The text's scores float32[labels]: the mean of its windows', weighted by how much of the text is in each."""
+        if len(self.windows) == 1:
+            return scores[0]
+        weights = [len(ids) - self.special for ids in self.windows]
+        return np.average(np.asarray(scores, np.float64), axis=0, weights=weights).astype(np.float32)
 
 
 class TextEncoder:
     """Tokenises exactly as the checkpoint's Hugging Face tokenizer does.
 
-    `max_tokens` counts the special tokens too.
+    The network reads `max_tokens`, special tokens too. What of a longer text? By `long_text`, "truncate" leaves the
+    rest out, "error" refuses the text, and "window" splits it into at most `max_windows` windows side by side.
     """
 
-    def __init__(self, tokenizer_file: Path, normalise: str, max_tokens: int) -> None:
+    def __init__(
+        self, tokenizer_file: Path, normalise: str, max_tokens: int, long_text: str = "truncate", max_windows: int = 1
+    ) -> None:
         self._normalise = NORMALISERS[normalise]
         self._tokenizer = Tokenizer.from_file(str(tokenizer_file))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_tokens)
         self._max_tokens = max_tokens
+        self._special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
+        self._refuses = long_text == "error"
+        self._max_windows = max_windows if long_text == "window" else 1
 
     def encode(self, text: str) -> Tokens:
-        """Token ids of one text, at most `max_tokens` of them.
+        """Token ids of one text. Raises TooLarge where a long text is refused.
 
-        Only as much of a long text is tokenised as fills the model; it is cut before white space, where no token
+        Only as much of a long text is tokenised as fills the windows; it is cut before white space, where no token
         reaches across, so the ids are those of the whole text.
         """
         text = self._normalise(text)
-        length = self._max_tokens * CHARACTERS_PER_TOKEN
+        length = self._max_windows * self._max_tokens * CHARACTERS_PER_TOKEN
         while True:
             match = WORD_END.search(text, length)
             encoding = self._tokenizer.encode(text[: match.start()] if match else text)
-            if encoding.overflowing or match is None:
-                return Tokens(encoding.ids, bool(encoding.overflowing))
+            windows = [encoding.ids, *(rest.ids for rest in encoding.overflowing)]
+            if len(windows) > self._max_windows or match is None:
+                break
             length *= 4
+        read = Tokens(windows, self._special, truncated=len(windows) > self._max_windows)
+        if self._refuses and read.truncated:
+            at_least = "at least " if match else ""
+            raise TooLarge(f"The text has {at_least}{read.count} tokens, of which the model reads {self._max_tokens}.")
+        return replace(read, windows=windows[: self._max_windows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +125,7 @@ class PackedBatch:
         lengths = [len(ids) for ids in texts]
         return cls(
             input_ids=np.concatenate([np.asarray(ids, np.int64) for ids in texts]),
-            position_ids=np.concatenate([np.arange(n, dtype=np.int64) for n in lengths]) + first_position,
+            position_ids=np.concatenate([_positions(ids, first_position) for ids in texts]),
             segment_ids=np.repeat(np.arange(len(texts), dtype=np.int64), lengths),
             starts=np.cumsum([0, *lengths[:-1]], dtype=np.int64),
         )
@@ -101,6 +133,19 @@ class PackedBatch:
     def feeds(self) -> dict[str, Int64Array]:
         """The network's inputs by name."""
         return {name: getattr(self, name) for name in ("input_ids", "position_ids", "segment_ids", "starts")}
+
+
+def _positions(ids: Sequence[int], first: int) -> Int64Array:
+    """Position ids of one text, counted as transformers' create_position_ids_from_input_ids does.
+
+    Where they begin behind the padding token's id, that token, which a text may spell out, takes none of its own.
+    """
+    if first == 0:
+        return np.arange(len(ids), dtype=np.int64)
+    padding = first - 1
+    counted = np.asarray(ids, np.int64) != padding
+    positions: Int64Array = np.cumsum(counted, dtype=np.int64) * counted + padding
+    return positions
 
 
 def pack(texts: Sequence[Sequence[int]], token_budget: int, first_position: int) -> Iterator[tuple[slice, PackedBatch]]:
@@ -116,3 +161,48 @@ def pack(texts: Sequence[Sequence[int]], token_budget: int, first_position: int)
         tokens += len(ids)
     if begin < len(texts):
         yield slice(begin, len(texts)), PackedBatch.of(texts[begin:], first_position)
+
+
+@dataclass(frozen=True, slots=True)
+class PaddedBatch:
+    """Several texts, each filled up to the longest: `input_ids` and `attention_mask` (1 for tokens) int64[B, T]."""
+
+    input_ids: Int64Array
+    attention_mask: Int64Array
+
+    @classmethod
+    def of(cls, texts: Sequence[Sequence[int]], pad_token: int) -> PaddedBatch:
+        """Fill the token ids of at least one text up from behind."""
+        lengths = np.asarray([len(ids) for ids in texts])
+        mask = np.arange(lengths.max()) < lengths[:, None]
+        input_ids = np.full(mask.shape, pad_token, np.int64)
+        input_ids[mask] = np.concatenate([np.asarray(ids, np.int64) for ids in texts])
+        return cls(input_ids, mask.astype(np.int64))
+
+    def feeds(self) -> dict[str, Int64Array]:
+        """The network's inputs by name."""
+        return {"input_ids": self.input_ids, "attention_mask": self.attention_mask}
+
+
+def pad(texts: Sequence[Sequence[int]], token_budget: int, pad_token: int) -> Iterator[tuple[slice, PaddedBatch]]:
+    """Split `texts` in order into padded batches of at most `token_budget` tokens (one longer text goes alone).
+
+    Padding counts too. Yields each batch with the slice of `texts` that it holds.
+    """
+    begin, longest = 0, 0
+    for end, ids in enumerate(texts):
+        longest = max(longest, len(ids))
+        if end > begin and longest * (end + 1 - begin) > token_budget:
+            yield slice(begin, end), PaddedBatch.of(texts[begin:end], pad_token)
+            begin, longest = end, len(ids)
+    if begin < len(texts):
+        yield slice(begin, len(texts)), PaddedBatch.of(texts[begin:], pad_token)
+
+
+def batches(
+    texts: Sequence[Sequence[int]], token_budget: int, settings: TextSettings
+) -> Iterator[tuple[slice, PackedBatch | PaddedBatch]]:
+    """Split `texts` into batches in the layout that the graph takes."""
+    if settings.layout == "padded":
+        return pad(texts, token_budget, settings.pad_token)
+    return pack(texts, token_budget, settings.first_position)

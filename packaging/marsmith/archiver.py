@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import gzip
-import io
 import json
 import os
 import re
@@ -16,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Literal
+from typing import Literal
 
 from marsmith import mar
 from marsmith.atomic import atomic
@@ -216,7 +215,7 @@ def _write_tgz(output: Path, members: mar.Members) -> None:
         tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
         for name in _in_order(members):
-            with _reading(members[name]) as (reader, size):
+            with mar.reading(members[name], name) as (reader, size):
                 entry = tarfile.TarInfo(f"{root}/{name}")
                 entry.size = size
                 tar.addfile(entry, reader)
@@ -233,7 +232,7 @@ def _write_directory(output: Path, members: mar.Members, force: bool) -> int:
         for name in _in_order(members):
             file = tree / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            with _reading(members[name]) as (reader, _), file.open("wb") as stream:
+            with mar.reading(members[name], name) as (reader, _), file.open("wb") as stream:
                 shutil.copyfileobj(reader, stream, mar.CHUNK_BYTES)
                 size += stream.tell()
                 stream.flush()
@@ -266,13 +265,3 @@ def _alone(directory: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-@contextmanager
-def _reading(source: mar.Source) -> Iterator[tuple[IO[bytes], int]]:
-    """A reader of the source, and its size in bytes."""
-    if isinstance(source, bytes):
-        yield io.BytesIO(source), len(source)
-        return
-    with source.open("rb") as reader:
-        yield reader, os.fstat(reader.fileno()).st_size

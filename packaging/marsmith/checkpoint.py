@@ -4,30 +4,44 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from marsmith.errors import CheckpointError
 from marsmith.recipe import Recipe
+from marsmith.serving import Layout
 
 WEIGHTS = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"
 PICKLED_WEIGHTS = "pytorch_model.bin"
 HUB_FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
 HUB_ID = re.compile(r"^[\w.-]+/[\w.-]+$")
-# Those whose encoder takes position ids and a 4-D mask, so that texts can be packed (export.py).
-TEXT_MODEL_TYPES = ("bert", "roberta", "xlm-roberta")
+# The families that tests prove, with the layout of their graphs: packed where the encoder takes position ids and a
+# mask between any two tokens (packed.py). MPNet and ModernBERT count distances through the whole sequence.
+TEXT_LAYOUTS: dict[str, Layout] = {
+    "albert": "packed",
+    "bert": "packed",
+    "camembert": "packed",
+    "deberta-v2": "packed",
+    "distilbert": "packed",
+    "electra": "packed",
+    "modernbert": "padded",
+    "mpnet": "padded",
+    "roberta": "packed",
+    "xlm-roberta": "packed",
+}
 PLACEHOLDER_LABEL = re.compile(r"^LABEL_\d+$")
 SAFETENSORS_LENGTH_BYTES = 8
 
-# For each task, the ending of the architecture's class name, and the file that holds the preprocessing.
+# For each task, the endings of the architecture's class name, and the file that holds the preprocessing.
 TASKS = {
     "sentiment": (
-        "ForSequenceClassification",
+        ("ForSequenceClassification",),
         ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model"),
     ),
-    "food": ("ForImageClassification", ("preprocessor_config.json",)),
+    "food": (("ForImageClassification", "ForImageClassificationWithTeacher"), ("preprocessor_config.json",)),
 }
 
 
@@ -56,6 +70,7 @@ def resolve(recipe: Recipe) -> Checkpoint:
         )
     config = _read_json(path / "config.json")
     _check_architecture(config, recipe.task)
+    _check_problem(config)
     if recipe.task == "sentiment":
         _check_text_model(config)
     _check_files(path, recipe)
@@ -89,21 +104,38 @@ def _read_json(file: Path) -> dict[str, Any]:
 
 
 def _check_architecture(config: dict[str, Any], task: str) -> None:
-    ending = TASKS[task][0]
+    endings = TASKS[task][0]
     architecture = str((config.get("architectures") or ["no architecture"])[0])
-    if not architecture.endswith(ending):
+    if not architecture.endswith(endings):
         raise CheckpointError(
-            f"The checkpoint is a {architecture}, the task {task} needs a ...{ending}: "
+            f"The checkpoint is a {architecture}, the task {task} needs a ...{endings[0]}: "
             "choose another checkpoint, or fine-tune this one first."
         )
 
 
+def text_layout(config: Mapping[str, Any]) -> Layout:
+    """The layout of a text checkpoint's graph. A family that no test proves is padded, which asks least of it."""
+    # A convolution would reach across the borders of packed texts.
+    if config.get("conv_kernel_size", 0) > 0:
+        return "padded"
+    return TEXT_LAYOUTS.get(str(config.get("model_type")), "padded")
+
+
 def _check_text_model(config: dict[str, Any]) -> None:
-    model_type = config.get("model_type")
-    if model_type not in TEXT_MODEL_TYPES:
-        raise CheckpointError(f"A {model_type} model cannot be packed yet: use one of {', '.join(TEXT_MODEL_TYPES)}.")
     if not isinstance(config.get("pad_token_id", 0), int):
         raise CheckpointError("The checkpoint's config.json has no pad_token_id: set it to the tokenizer's.")
+
+
+def _check_problem(config: dict[str, Any]) -> None:
+    """An answer is one of several labels, with probabilities that sum to one. Raises CheckpointError for others."""
+    remedy = "choose another checkpoint, or fine-tune this one for single_label_classification."
+    if config.get("problem_type") == "regression" or len(config.get("id2label") or {}) == 1:
+        raise CheckpointError(f"The checkpoint answers with a number (regression), not with a label: {remedy}")
+    if config.get("problem_type") == "multi_label_classification":
+        raise CheckpointError(
+            "The checkpoint gives every label a probability of its own (problem_type multi_label_classification), "
+            f"where an answer here is one label of several: {remedy}"
+        )
 
 
 def _check_files(path: Path, recipe: Recipe) -> None:

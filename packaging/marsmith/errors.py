@@ -58,3 +58,8 @@ class ServerError(MarsmithError):
 
 class ClientError(MarsmithError):
     """The server cannot be reached, or does not know the model."""
+
+
+def first_line(error: BaseException) -> str:
+    """What another library's exception says, in one line without its full stop."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

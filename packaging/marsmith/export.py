@@ -1,6 +1,6 @@
 """Checkpoint -> ONNX graph, with proof that it answers as the original does.
 
-The text graph is packed: it takes a batch as one sequence, without padding (see `PackedText`).
+A text graph takes a batch as one sequence without padding (packed.py), or padded where its family does not allow that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import onnxruntime as ort
 import torch
 from torch import Tensor, nn
 
-from marsmith.errors import ExportError
+from marsmith.errors import ExportError, first_line
+from marsmith.packed import packed
+from marsmith.serving import Layout
 
 GRAPH, WEIGHTS = "model.onnx", "model.weights"
 # fp32 arithmetic in another order; a wrong mask, position or activation is off by 1e-2 and more.
@@ -27,30 +29,16 @@ TOLERANCE = 1e-4
 EXTERNAL_BYTES = 1024
 
 
-class PackedText(nn.Module):
-    """A sequence classifier that reads texts laid end to end.
-
-    `input_ids`, `position_ids`, `segment_ids`: int64[T]; `starts`: int64[B], where each text begins. A token attends
-    only to its own segment, so `logits` float32[B, labels] are those of each text alone.
-    """
+class PaddedText(nn.Module):
+    """A sequence classifier as a function of `input_ids` and `attention_mask`, int64[B, T], alone."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
-        self.encoder = model.base_model
-        self.pooler = getattr(model.base_model, "pooler", None)
-        self.classifier = model.classifier
+        self.model = model
 
-    def forward(self, input_ids: Tensor, position_ids: Tensor, segment_ids: Tensor, starts: Tensor) -> Tensor:
-        """Logits of the texts that begin at `starts`."""
-        mask = segment_ids[None, None, :, None] == segment_ids[None, None, None, :]
-        hidden = self.encoder(
-            input_ids=input_ids[None],
-            attention_mask=mask,
-            position_ids=position_ids[None],
-            token_type_ids=torch.zeros_like(input_ids)[None],
-        ).last_hidden_state[0]
-        first = hidden[starts][:, None]
-        logits: Tensor = self.classifier(first if self.pooler is None else self.pooler(first))
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """Logits float32[B, labels]; `attention_mask` is 1 for tokens, 0 for the padding after them."""
+        logits: Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask).logits
         return logits
 
 
@@ -67,23 +55,24 @@ class Images(nn.Module):
         return logits
 
 
-def export_text(model: Any, out: Path) -> None:
-    """Write `model.onnx` and `model.weights` of a packed text classifier into the directory `out`."""
-    ids = torch.tensor([5, 6, 7, 8, 9])
+def export_text(model: Any, layout: Layout, out: Path) -> None:
+    """Write `model.onnx` and `model.weights` of a text classifier into the directory `out`. Raises ExportError."""
+    tokens, batch = torch.export.Dim("tokens", min=1), torch.export.Dim("batch", min=1)
+    if layout == "padded":
+        example = {
+            "input_ids": torch.tensor([[5, 6, 7], [8, 9, model.config.pad_token_id or 0]]),
+            "attention_mask": torch.tensor([[1, 1, 1], [1, 1, 0]]),
+        }
+        _export(PaddedText(model), example, {name: {0: batch, 1: tokens} for name in example}, out)
+        return
     example = {
-        "input_ids": ids,
+        "input_ids": torch.tensor([5, 6, 7, 8, 9]),
         "position_ids": torch.tensor([2, 3, 4, 2, 3]),
         "segment_ids": torch.tensor([0, 0, 0, 1, 1]),
         "starts": torch.tensor([0, 3]),
     }
-    tokens, batch = torch.export.Dim("tokens", min=1), torch.export.Dim("batch", min=1)
-    shapes = {
-        "input_ids": {0: tokens},
-        "position_ids": {0: tokens},
-        "segment_ids": {0: tokens},
-        "starts": {0: batch},
-    }
-    _export(PackedText(model), example, shapes, out)
+    shapes = {name: {0: batch if name == "starts" else tokens} for name in example}
+    _export(packed(model), example, shapes, out)
 
 
 def export_images(model: Any, size: tuple[int, int], out: Path) -> None:
@@ -110,8 +99,7 @@ def _export(module: nn.Module, example: dict[str, Tensor], shapes: dict[str, Any
     except ExportError:
         raise
     except Exception as error:  # torch.export raises nearly every type
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise ExportError(f"The network cannot be exported to ONNX: {reason[0]}") from error
+        raise ExportError(f"The network cannot be exported to ONNX: {first_line(error.__cause__ or error)}.") from error
     _forget_origin(graph)
     try:
         onnx.save_model(
@@ -174,7 +162,7 @@ def check_parity(graph: Path, cases: Iterable[tuple[Mapping[str, np.ndarray], np
     session = ort.InferenceSession(str(graph), providers=["CPUExecutionProvider"])
     worst = 0.0
     for feeds, expected in cases:
-        (logits,) = session.run(["logits"], dict(feeds))
+        logits = _logits(session, feeds)
         difference = float(np.abs(logits - expected).max()) if logits.shape == expected.shape else float("inf")
         worst = max(worst, difference)
     if not worst <= TOLERANCE:
@@ -183,3 +171,11 @@ def check_parity(graph: Path, cases: Iterable[tuple[Mapping[str, np.ndarray], np
             "this checkpoint cannot be served as ONNX with these versions of torch and transformers."
         )
     return worst
+
+
+def _logits(session: ort.InferenceSession, feeds: Mapping[str, np.ndarray]) -> np.ndarray:
+    try:
+        (logits,) = session.run(["logits"], dict(feeds))
+    except Exception as error:  # ONNX Runtime's exceptions have no base of their own
+        raise ExportError(f"ONNX Runtime cannot run the exported graph: {first_line(error)}.") from error
+    return np.asarray(logits)

@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import base64
 import io
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from PIL import Image
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from marsmith import mar
 from marsmith.errors import GoldenError, RecipeError
+from marsmith.limits import MAX_GOLDEN_BYTES
 from marsmith.recipe import Recipe
 from marsmith.serving import dump_json
 
 # Scores of one fp32 network by another engine and CPU; a wrong token, pixel or resampling is off by 1e-3 and more.
 TOLERANCE = 1e-4
+# A tolerance that lets a wrong label's score pass tests nothing.
+MAX_TOLERANCE = 0.1
 # Digits past the tolerance say nothing, and the last ones differ between CPUs, which would make the archives differ.
 DECIMALS = 5
 # What a recipe without samples is tested with.
@@ -39,15 +43,22 @@ class Request(_Section):
     In `expect`, numbers may differ by `tolerance`, an object may have more keys, a list more elements.
     """
 
-    name: str
+    name: str = Field(min_length=1)
     text: str | None = None
     image: str | None = None
-    expect: dict[str, Any]
-    tolerance: float
+    expect: dict[str, Any] = Field(min_length=1)
+    tolerance: float = Field(ge=0, le=MAX_TOLERANCE)
+
+    @model_validator(mode="after")
+    def _one_input(self) -> Request:
+        if (self.text is None) == (self.image is None):
+            raise ValueError("give either text or image")
+        self.body()  # which must be base64
+        return self
 
     def body(self) -> str | bytes:
         """The text, or the bytes of the image file."""
-        return self.text if self.text is not None else base64.b64decode(self.image or "")
+        return self.text if self.text is not None else base64.b64decode(self.image or "", validate=True)
 
 
 class Golden(_Section):
@@ -57,8 +68,11 @@ class Golden(_Section):
     requests: list[Request]
 
     def to_json(self) -> bytes:
-        """The file's bytes, the same for the same requests."""
-        return dump_json(self.model_dump(mode="json", exclude_none=True))
+        """The file's bytes, the same for the same requests. Raises RecipeError when they are too many to be read."""
+        content = dump_json(self.model_dump(mode="json", exclude_none=True))
+        if len(content) > MAX_GOLDEN_BYTES:
+            raise RecipeError(f"The samples take more than {MAX_GOLDEN_BYTES:,} bytes: choose fewer or smaller ones.")
+        return content
 
 
 class Reference(Protocol):
@@ -84,7 +98,7 @@ def record(recipe: Recipe, labels: Sequence[str], reference: Reference) -> Golde
             )
         content = {"text": body} if isinstance(body, str) else {"image": base64.b64encode(body).decode("ascii")}
         expect = expected_answer(recipe, labels, probabilities)
-        requests.append(Request(name=name, **content, expect=expect, tolerance=TOLERANCE))
+        requests.append(Request.model_validate({"name": name, **content, "expect": expect, "tolerance": TOLERANCE}))
     return Golden(requests=requests)
 
 
@@ -94,9 +108,11 @@ def _samples(recipe: Recipe) -> Iterator[tuple[str, str | bytes, str | None]]:
         if sample.text is not None:
             yield f"text {number}", sample.text, sample.expect
             continue
-        file = recipe.directory / str(sample.image)
+        if sample.image is None:
+            continue
+        file = recipe.directory / sample.image
         try:
-            yield str(sample.image), file.read_bytes(), sample.expect
+            yield recipe.public_name(sample.image), file.read_bytes(), sample.expect
         except OSError as error:
             raise RecipeError(f"The sample {file} cannot be read: {error.strerror}.") from None
 
@@ -130,9 +146,9 @@ def expected_answer(recipe: Recipe, labels: Sequence[str], probabilities: np.nda
 def read(path: Path) -> Golden | None:
     """An archive's golden requests; None where it has none. Raises ArchiveError and GoldenError."""
     with mar.opened(path) as zip_file:
-        if mar.GOLDEN not in zip_file.namelist():
+        content = mar.read(zip_file, mar.GOLDEN, MAX_GOLDEN_BYTES)
+        if not content and mar.GOLDEN not in zip_file.namelist():
             return None
-        content = zip_file.read(mar.GOLDEN)
     try:
         return Golden.model_validate_json(content)
     except ValidationError:
@@ -148,14 +164,15 @@ def differences(expected: Any, got: Any, tolerance: float, where: str = "answer"
         for index, value in enumerate(expected):
             yield from differences(value, got[index], tolerance, f"{where}[{index}]")
     elif _is_number(expected) and _is_number(got):
-        if not abs(expected - got) <= tolerance:
+        if not abs(float(expected) - float(got)) <= tolerance:
             yield f"{where} is {got:.6g}, not {expected:.6g}"
     elif type(expected) is not type(got) or expected != got:
         yield f"{where} is {_short(got)}, not {_short(expected)}"
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """Whether it is a number that a float can hold: JSON has no bound."""
+    return isinstance(value, float) or (type(value) is int and abs(value) <= sys.float_info.max)
 
 
 def _short(value: Any) -> str:

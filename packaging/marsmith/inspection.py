@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 from marsmith import mar
 from marsmith.digest import file_sha256
 from marsmith.errors import ArchiveError
-
-SERVING = "model/serving.json"
+from marsmith.limits import MAX_GOLDEN_BYTES, MAX_PAPER_BYTES
+from marsmith.untrusted import json_value, mapping, printable, strings
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,47 +38,41 @@ class Card:
 
 
 def inspect(path: Path) -> Card:
-    """Read an archive's card. Raises ArchiveError."""
+    """Read an archive's card: whatever is in it, what cannot be read is said to be unknown. Raises ArchiveError."""
     with mar.opened(path) as zip_file:
-        names = set(zip_file.namelist())
 
-        def text(member: str | None) -> str:
-            return zip_file.read(member).decode("utf-8") if member in names else ""
+        def paper(member: str, limit: int = MAX_PAPER_BYTES) -> dict[str, Any]:
+            return mapping(json_value(mar.read(zip_file, member, limit)))
 
-        manifest = json.loads(text(mar.MANIFEST) or "{}")
-        model = manifest.get("model") if isinstance(manifest, dict) else None
-        if not isinstance(model, dict) or "handler" not in model:
+        manifest = paper(mar.MANIFEST)
+        model = mapping(manifest.get("model"))
+        if "handler" not in model:
             raise ArchiveError(f"{path} has no {mar.MANIFEST} that names a handler: TorchServe cannot serve it.")
-        serving = _object(text(SERVING))
-        ours = manifest.get("marsmith")
-        ours = ours if isinstance(ours, dict) else {}
+        serving, ours = paper(mar.SERVING), mapping(manifest.get("marsmith"))
+        requirements = mar.read(zip_file, str(model.get("requirementsFile"))).decode("utf-8", "replace")
+        golden = paper(mar.GOLDEN, MAX_GOLDEN_BYTES).get("requests")
         return Card(
-            name=str(model.get("modelName", path.stem)),
-            version=str(model.get("modelVersion", "")),
-            handler=str(model["handler"]),
-            task=str(ours.get("task", "unknown (not built by Marsmith)")),
-            checkpoint=str(ours.get("checkpoint", "unknown")),
-            precision=str(serving.get("precision", "unknown")),
-            labels=[str(label) for label in serving.get("labels", [])],
-            requirements=text(model.get("requirementsFile")).split(),
-            golden=len(_object(text(mar.GOLDEN)).get("requests", [])),
-            signature=_signature(_object(text(mar.SIGNATURE))),
-            license=_license(_object(text(mar.SBOM))),
+            name=printable(str(model.get("modelName", path.stem))),
+            version=printable(str(model.get("modelVersion", ""))),
+            handler=printable(str(model["handler"])),
+            task=printable(str(ours.get("task", "unknown (not built by Marsmith)"))),
+            checkpoint=printable(str(ours.get("checkpoint", "unknown"))),
+            precision=printable(str(serving.get("precision", "unknown"))),
+            labels=[printable(label) for label in strings(serving.get("labels"))],
+            requirements=[printable(line) for line in requirements.splitlines() if line.strip()],
+            golden=len(golden) if isinstance(golden, list) else 0,
+            signature=_signature(paper(mar.SIGNATURE)),
+            license=_license(paper(mar.SBOM)),
             config=mar.read_yaml(path, str(model.get("configFile"))),
-            members=len(names),
+            members=len(set(zip_file.namelist())),
             size=path.stat().st_size,
             sha256=file_sha256(path),
         )
 
 
-def _object(text: str) -> dict[str, Any]:
-    value = json.loads(text or "{}")
-    return value if isinstance(value, dict) else {}
-
-
 def _signature(envelope: dict[str, Any]) -> str:
     try:
-        return f"by key {envelope['signatures'][0]['keyid']}, to be verified" if envelope else "none"
+        return f"by key {printable(str(envelope['signatures'][0]['keyid']))}, to be verified" if envelope else "none"
     except (KeyError, IndexError, TypeError):
         return "not readable"
 
@@ -87,6 +80,6 @@ def _signature(envelope: dict[str, Any]) -> str:
 def _license(bill: dict[str, Any]) -> str:
     try:
         entry = bill["metadata"]["component"]["licenses"][0]
-        return str(entry.get("expression") or entry["license"].get("id") or entry["license"]["name"])
+        return printable(str(entry.get("expression") or entry["license"].get("id") or entry["license"]["name"]))
     except (KeyError, IndexError, TypeError, AttributeError):
         return "not stated"

@@ -11,6 +11,8 @@ import zipfile
 from dataclasses import dataclass
 
 STORED, DEFLATED = zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED
+# zlib's number for a deflate stream without a header of its own.
+RAW_DEFLATE = -15
 
 LOCAL = struct.Struct("<4s5H3I2H")
 CENTRAL = struct.Struct("<4s6H3I5H2I")

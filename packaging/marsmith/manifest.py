@@ -47,6 +47,9 @@ def model_config(recipe: Recipe) -> bytes:
     minWorkers equals maxWorkers: TorchServe never scales by load, and ignores the pair when one is missing.
     """
     serving = recipe.serving
+    options: dict[str, object] = {"top_k": recipe.top_k}
+    if recipe.task == "sentiment":
+        options["long_text"] = recipe.long_text
     config = {
         "minWorkers": serving.workers,
         "maxWorkers": serving.workers,
@@ -60,7 +63,7 @@ def model_config(recipe: Recipe) -> bytes:
         "useJobTicket": False,
         "deviceType": "cpu",
         "useVenv": False,
-        "handler": {"top_k": recipe.top_k},
+        "handler": options,
     }
     return yaml.safe_dump(config, sort_keys=False).encode("utf-8")
 

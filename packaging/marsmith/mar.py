@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import json
 import os
 import zipfile
 import zlib
@@ -20,14 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-import yaml
-
-from marsmith import layout
+from marsmith import layout, yamls
 from marsmith.atomic import atomic
 from marsmith.digest import file_sha256
-from marsmith.errors import ArchiveError
+from marsmith.errors import ArchiveError, first_line
 from marsmith.layout import Entry
+from marsmith.limits import MAX_PAPER_BYTES, MAX_YAML_BYTES
+from marsmith.names import unsafe
 from marsmith.serving import dump_json
+from marsmith.untrusted import json_value, mapping, plain, printable
 
 MANIFEST = "MAR-INF/MANIFEST.json"
 DIGESTS = "MAR-INF/digests.json"
@@ -35,6 +35,7 @@ SIGNATURE = "MAR-INF/signature.json"
 GOLDEN = "MAR-INF/golden.json"
 SBOM = "MAR-INF/sbom.cdx.json"
 PROVENANCE = "MAR-INF/provenance.json"
+SERVING = "model/serving.json"
 # They seal the rest, so they stand last and stored: one bit of them more or less shows in their CRC.
 SEALS = (DIGESTS, SIGNATURE)
 CHUNK_BYTES = 4 << 20
@@ -47,7 +48,6 @@ DEFLATED_SUFFIXES = frozenset({".py", ".json", ".yaml", ".yml", ".txt", ".md"})
 # Past this a deflated member could outgrow the 32-bit sizes that its header is written with.
 MAX_DEFLATED_BYTES = 1 << 30
 DEFLATE_LEVEL = 9
-RAW_DEFLATE = -15
 
 Source = bytes | Path
 Members = Mapping[PurePosixPath, Source]
@@ -75,6 +75,7 @@ def write(
     text undeflated. Raises ArchiveError.
     """
     written: dict[str, Member] = {}
+    made = [parent for parent in path.absolute().parents if not parent.exists()]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic(path) as stream, Writer(stream, store=store) as writer:
@@ -85,8 +86,13 @@ def write(
             if check is not None:
                 stream.flush()
                 check(Path(stream.name))
-    except OSError as error:
-        raise ArchiveError(f"The archive {path} cannot be written: {error.strerror or error}.") from None
+    except BaseException as error:
+        for directory in made:
+            with contextlib.suppress(OSError):  # another build may have put its archive there
+                directory.rmdir()
+        if isinstance(error, OSError):
+            raise ArchiveError(f"The archive {path} cannot be written: {error.strerror or error}.") from None
+        raise
     return written
 
 
@@ -136,7 +142,7 @@ class Writer:
         if str(name) in self._names:
             raise ArchiveError(f"Two files want to be {name} in the archive: rename one of them.")
         begin = self._stream.tell()
-        with _open(source, name) as (reader, size):
+        with reading(source, name) as (reader, size):
             method = self._method(name, size)
             self._stream.write(layout.local_header(Entry(str(name), method, 0, 0, size, begin)))
             crc, compressed, member = self._copy(reader, method)
@@ -158,7 +164,9 @@ class Writer:
     def _copy(self, reader: IO[bytes], method: int) -> tuple[int, int, Member]:
         """Copy to the end. Returns the CRC of the content, the bytes written, and the member."""
         content, lying = hashlib.sha256(), hashlib.sha256()
-        compressor = zlib.compressobj(DEFLATE_LEVEL, zlib.DEFLATED, RAW_DEFLATE) if method == layout.DEFLATED else None
+        compressor = (
+            zlib.compressobj(DEFLATE_LEVEL, zlib.DEFLATED, layout.RAW_DEFLATE) if method == layout.DEFLATED else None
+        )
         crc = size = compressed = 0
 
         def put(data: bytes) -> None:
@@ -202,27 +210,24 @@ class Writer:
 
 
 def _check_name(name: PurePosixPath) -> None:
-    if name.is_absolute() or ".." in name.parts or name.name == "":
-        raise ArchiveError(f"The member name {name} leaves the archive: give it a relative name without '..'.")
-    try:
-        str(name).encode("utf-8")
-    except UnicodeEncodeError:
-        raise ArchiveError(f"The file name {str(name)!r} is not UTF-8, which a .mar needs: rename the file.") from None
+    if reason := unsafe(str(name)):
+        raise ArchiveError(
+            f"The member name {printable(str(name))} {reason}: rename the file, and pack it by a relative path."
+        )
 
 
 @contextmanager
-def _open(source: Source, name: PurePosixPath) -> Iterator[tuple[IO[bytes], int]]:
-    """A reader of the source, and its size in bytes. Raises ArchiveError when it cannot be had."""
+def reading(source: Source, name: PurePosixPath) -> Iterator[tuple[IO[bytes], int]]:
+    """A reader of the source of member `name`, and its size in bytes. Raises ArchiveError when it cannot be had."""
     if isinstance(source, bytes):
         yield io.BytesIO(source), len(source)
         return
     try:
         reader = source.open("rb")
-        size = source.stat().st_size
     except OSError as error:
         raise ArchiveError(f"The file {source} for {name} cannot be read: {error.strerror or error}.") from None
     with reader:
-        yield reader, size
+        yield reader, os.fstat(reader.fileno()).st_size
 
 
 def extract(path: Path, out: Path) -> None:
@@ -231,20 +236,35 @@ def extract(path: Path, out: Path) -> None:
         zip_file.extractall(out)  # zipfile drops roots and ".."
 
 
-def read_json(path: Path, member: str) -> dict[str, object]:
-    """One JSON member of an archive. Raises ArchiveError."""
+def read(zip_file: zipfile.ZipFile, member: str, limit: int = MAX_PAPER_BYTES) -> bytes:
+    """A member's content; empty where there is no such member. Raises ArchiveError past `limit` bytes."""
+    try:
+        with zip_file.open(member) as stream:
+            content = stream.read(limit + 1)
+    except KeyError:
+        return b""
+    if len(content) > limit:
+        raise ArchiveError(
+            f"{member} of {zip_file.filename} has more than {limit:,} bytes: it is not what it should be."
+        )
+    return content
+
+
+def read_json(path: Path, member: str) -> dict[str, Any]:
+    """One JSON member of an archive; empty where it is none. Raises ArchiveError."""
     with opened(path) as zip_file:
-        value = json.loads(zip_file.read(member))
-    if not isinstance(value, dict):
-        raise ArchiveError(f"{member} of {path} is no JSON object: the archive was not made for TorchServe.")
-    return value
+        return mapping(json_value(read(zip_file, member)))
 
 
 def read_yaml(path: Path, member: str) -> dict[str, Any]:
-    """One YAML member of an archive; empty where there is none. Raises ArchiveError."""
+    """One YAML member of an archive; empty where there is none that can be read. Raises ArchiveError."""
     with opened(path) as zip_file:
-        value = yaml.safe_load(zip_file.read(member)) if member in zip_file.namelist() else None
-    return value if isinstance(value, dict) else {}
+        text = read(zip_file, member, MAX_YAML_BYTES).decode("utf-8", "replace")
+    try:
+        value = yamls.load(text).value
+    except yamls.YamlFault as fault:
+        raise ArchiveError(f"{member} of {path} cannot be read: {fault}. Correct it and pack it again.") from None
+    return mapping(plain(value))
 
 
 @contextmanager
@@ -255,11 +275,5 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
             yield zip_file
     except FileNotFoundError:
         raise ArchiveError(f"There is no archive {path}. Build it with marsmith build.") from None
-    except KeyError as error:
-        raise ArchiveError(f"{path} is not a Marsmith archive: {str(error).strip(chr(34))}.") from None
-    except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, yaml.YAMLError) as error:
-        raise ArchiveError(f"{path} is not a readable archive ({_first_line(error)}): build it again.") from None
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    except (OSError, EOFError, ValueError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        raise ArchiveError(f"{path} is not a readable archive ({first_line(error)}): build it again.") from None

@@ -48,15 +48,13 @@ SETTINGS_FILES = ("*.json", "*.model", "*.txt")
 
 def provenance(
     recipe: Recipe,
-    recipe_toml: bytes,
     checkpoint: Checkpoint,
     materials: Mapping[str, str],
     products: Mapping[str, str],
 ) -> bytes:
     """The statement that `products` were built from `materials`: both map names to their sha256 in hexadecimal.
 
-    `recipe_toml` is the content of the recipe's file; `materials` are what `inputs` returns; `products` are members of
-    the archive.
+    `materials` are what `inputs` returns; `products` are members of the archive.
     """
     hub = origin(checkpoint)
     commit = [{"uri": hub.to_string(), "digest": {"gitCommit": hub.version}}] if hub else []
@@ -69,7 +67,7 @@ def provenance(
                 "buildDefinition": {
                     "buildType": BUILD_TYPE,
                     "externalParameters": {
-                        "recipe": {"name": recipe.name, "digest": {"sha256": hashlib.sha256(recipe_toml).hexdigest()}}
+                        "recipe": {"name": recipe.name, "digest": {"sha256": hashlib.sha256(recipe.toml).hexdigest()}}
                     },
                     "resolvedDependencies": [*commit, *_descriptors(materials)],
                 },
@@ -90,8 +88,7 @@ def inputs(recipe: Recipe, checkpoint: Checkpoint) -> dict[str, str]:
     files = {f"checkpoint/{name}": checkpoint.path / name for name in names}
     for path in (recipe.nutrition, *(sample.image for sample in recipe.samples)):
         if path is not None:
-            # An absolute path says something of this machine.
-            name = path.name if path.is_absolute() else path.as_posix()
+            name = recipe.public_name(path)
             file = recipe.directory / path
             if files.setdefault(name, file) != file:
                 raise RecipeError(f"Two files of the recipe are called {name}: rename one, or give relative paths.")

@@ -13,6 +13,7 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from marsmith.errors import RecipeError
+from marsmith.serving import LongText
 
 RECIPE_FILE = "recipe.toml"
 # What TorchServe can route: it refuses a name with "..", and puts name and version into URLs.
@@ -74,10 +75,12 @@ class Recipe(_Section):
     labels: list[str] | None = None
     top_k: int = Field(5, ge=1)
     normalise: Literal["none", "tweet"] = "none"
+    long_text: LongText = "truncate"
     nutrition: Path | None = None
     serving: Serving = Serving()
     samples: list[Sample] = []
     directory: Path = Field(exclude=True)
+    toml: bytes = Field(exclude=True, repr=False)
 
     @field_validator("labels")
     @classmethod
@@ -119,16 +122,23 @@ class Recipe(_Section):
     def _fits_task(self) -> Recipe:
         if self.task != "sentiment" and self.normalise != "none":
             raise ValueError("normalise is for the sentiment task only")
+        if self.task != "sentiment" and self.long_text != "truncate":
+            raise ValueError("long_text is for the sentiment task only")
         if self.task != "food" and self.nutrition is not None:
             raise ValueError("nutrition is for the food task only")
         return self
+
+    def public_name(self, path: Path) -> str:
+        """What a file of the recipe is called in the archive: an absolute path says something of this machine."""
+        return path.name if path.is_absolute() else path.as_posix()
 
     @classmethod
     def load(cls, path: Path) -> Recipe:
         """Read a recipe file, or the recipe.toml of a directory. Raises RecipeError."""
         file = recipe_file(path)
         try:
-            raw = tomllib.loads(file.read_text(encoding="utf-8"))
+            toml = file.read_bytes()
+            raw = tomllib.loads(toml.decode("utf-8"))
         except FileNotFoundError:
             raise RecipeError(
                 f"There is no recipe at {file}. Name a recipe file or a directory with a {RECIPE_FILE}."
@@ -136,7 +146,7 @@ class Recipe(_Section):
         except (OSError, ValueError) as error:
             raise RecipeError(f"The recipe {file} cannot be read: {error}. It must be a TOML file.") from None
         try:
-            return cls.model_validate({**raw, "directory": file.parent.resolve()})
+            return cls.model_validate({**raw, "directory": file.parent.resolve(), "toml": toml})
         except ValidationError as error:
             raise RecipeError(f"The recipe {file} is not right: {_explain(error)}.") from None
 

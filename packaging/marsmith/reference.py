@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
+from PIL import Image, ImageCms, ImageOps
 from transformers import (
     AutoImageProcessor,
     AutoModelForImageClassification,
@@ -18,10 +18,11 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from marsmith.checkpoint import Checkpoint
-from marsmith.errors import CheckpointError, RecipeError
+from marsmith.checkpoint import Checkpoint, text_layout
+from marsmith.errors import CheckpointError, RecipeError, first_line
 from marsmith.export import export_images, export_text
-from marsmith.serving import ImageSettings, TextSettings
+from marsmith.processor import image_settings
+from marsmith.serving import LongText, TextSettings
 
 # Marsmith shows its own progress.
 transformers_logging.disable_progress_bar()
@@ -37,6 +38,11 @@ PROBE_TEXTS = (
 )
 PROBE_IMAGES = 3
 PROBE_SEED = 20
+# Two profiles of sRGB differ by that much.
+ROUNDING_LEVELS = 2
+
+# Windows of one text, at most: the default of the handlers' option of that name.
+MAX_WINDOWS = 32
 
 Case = tuple[Mapping[str, np.ndarray], np.ndarray]
 
@@ -44,13 +50,22 @@ Case = tuple[Mapping[str, np.ndarray], np.ndarray]
 class TextReference:
     """A sequence classifier with its tokenizer. Raises CheckpointError when they do not load or do not fit."""
 
-    def __init__(self, checkpoint: Checkpoint, normalise: Literal["none", "tweet"]) -> None:
+    def __init__(
+        self, checkpoint: Checkpoint, normalise: Literal["none", "tweet"], long_text: LongText = "truncate"
+    ) -> None:
         self.model = _load(AutoModelForSequenceClassification, checkpoint)
         self.tokenizer = _tokenizer(checkpoint.path)
         config = self.model.config
-        # RoBERTa counts positions from the padding token's id on (transformers, create_position_ids_from_input_ids).
-        first_position = config.pad_token_id + 1 if "roberta" in config.model_type else 0
-        room = config.max_position_embeddings - first_position
+        # RoBERTa and its like count positions from behind the padding token's id
+        # (transformers, create_position_ids_from_input_ids).
+        padding = getattr(getattr(self.model.base_model, "embeddings", None), "padding_idx", None)
+        first_position = 0 if padding is None else padding + 1
+        positions = getattr(config, "max_position_embeddings", 0)
+        if positions < 1:
+            raise CheckpointError(
+                f"The config.json of this {config.model_type} model does not say how many tokens it reads "
+                "(max_position_embeddings): this family cannot be served yet."
+            )
         if len(self.tokenizer) > config.vocab_size:
             raise CheckpointError(
                 f"The tokenizer knows {len(self.tokenizer)} tokens, the model {config.vocab_size}: "
@@ -58,8 +73,11 @@ class TextReference:
             )
         self.settings = TextSettings(
             normalise=normalise,
-            max_tokens=min(room, self.tokenizer.model_max_length),
+            max_tokens=min(positions - first_position, self.tokenizer.model_max_length),
             first_position=first_position,
+            layout=text_layout(checkpoint.config),
+            pad_token=config.pad_token_id or 0,
+            long_text=long_text,
         )
 
     def preprocessing(self) -> dict[str, bytes]:
@@ -70,31 +88,38 @@ class TextReference:
         return {"tokenizer.json": fast.to_str(pretty=True).encode("utf-8")}
 
     def probabilities(self, body: str | bytes) -> np.ndarray:
-        """float64[labels] of one text."""
+        """float64[labels] of one text. Raises RecipeError for one that the archive will refuse as too long.
+
+        Of a text in several windows it is the mean, weighted by the tokens that each has beside the special ones.
+        """
         text = _mask_tweet(str(body)) if self.settings.normalise == "tweet" else str(body)
-        inputs = self.tokenizer(text, truncation=True, max_length=self.settings.max_tokens, return_tensors="pt")
-        return _probabilities(self.model, inputs)
+        limit, long_text = self.settings.max_tokens, self.settings.long_text
+        windows = self.tokenizer(text, truncation=True, max_length=limit, return_overflowing_tokens=True)["input_ids"]
+        if long_text == "error" and len(windows) > 1:
+            raise RecipeError(
+                f"A sample of the recipe has more than the {limit} tokens that the model reads, which long_text "
+                '"error" refuses: give shorter samples.'
+            )
+        windows = windows[: MAX_WINDOWS if long_text == "window" else 1]
+        scores = [_probabilities(self.model, {"input_ids": torch.tensor([ids])}) for ids in windows]
+        special = self.tokenizer.num_special_tokens_to_add()
+        weights = [len(ids) - special for ids in windows]
+        return scores[0] if len(scores) == 1 else np.average(scores, axis=0, weights=weights)
 
     def export(self, out: Path) -> None:
-        """Write the packed graph into the directory `out`."""
-        export_text(self.model, out)
+        """Write the graph into the directory `out`."""
+        export_text(self.model, self.settings.layout, out)
 
     def cases(self) -> Iterator[Case]:
-        """All probe texts in one packed batch, with the logits that the model gives each of them alone."""
+        """All probe texts in one batch, then the first alone, with the logits that the model gives each by itself."""
         texts = [
             self.tokenizer(text, truncation=True, max_length=self.settings.max_tokens)["input_ids"]
             for text in PROBE_TEXTS
         ]
-        lengths = [len(ids) for ids in texts]
-        feeds = {
-            "input_ids": np.concatenate(texts).astype(np.int64),
-            "position_ids": np.concatenate([np.arange(n) for n in lengths]) + self.settings.first_position,
-            "segment_ids": np.repeat(np.arange(len(texts)), lengths),
-            "starts": np.cumsum([0, *lengths[:-1]]),
-        }
         with torch.inference_mode():
             logits = [self.model(input_ids=torch.tensor([ids])).logits.numpy() for ids in texts]
-        yield feeds, np.concatenate(logits)
+        yield _batch(texts, self.settings), np.concatenate(logits)
+        yield _batch(texts[:1], self.settings), logits[0]
 
 
 class ImageReference:
@@ -109,12 +134,28 @@ class ImageReference:
         """float64[labels] of one image file. Raises RecipeError when it is none."""
         try:
             with Image.open(io.BytesIO(body if isinstance(body, bytes) else body.encode())) as image:
-                upright = _on_white(ImageOps.exif_transpose(image))
+                colours = _colours(image)
+                upright = ImageOps.exif_transpose(image)
+                picture = upright if colours and upright.mode == "CMYK" else _on_white(upright)
         except (OSError, ValueError, Image.DecompressionBombError) as error:
             raise RecipeError(
-                f"A sample of the recipe is no image that Pillow can read: {_first_line(error)}."
+                f"A sample of the recipe is no image that Pillow can read: {first_line(error)}."
             ) from None
-        return _probabilities(self.model, self._processor(images=upright, return_tensors="pt"))
+        if colours is None:
+            return _probabilities(self.model, self._processor(images=picture, return_tensors="pt"))
+        # The profile is applied where few pixels are left.
+        resized = self._resized(picture.convert(colours.input_mode))
+        srgb = colours.apply(resized)
+        return _probabilities(self.model, self._processor(images=srgb, do_resize=False, return_tensors="pt"))
+
+    def _resized(self, picture: Image.Image) -> Image.Image:
+        """What the processor resizes to, in the picture's own mode; band by band, for the processor knows no CMYK."""
+        steps = {"do_center_crop": False, "do_rescale": False, "do_normalize": False}
+        bands = [
+            self._processor(images=Image.merge("RGB", (band,) * 3), return_tensors="np", **steps)["pixel_values"][0, 0]
+            for band in picture.split()
+        ]
+        return Image.merge(picture.mode, [Image.fromarray(band.astype(np.uint8)) for band in bands])
 
     def preprocessing(self) -> dict[str, bytes]:
         """Nothing: serving.json says how an image is prepared."""
@@ -137,6 +178,26 @@ class ImageReference:
                 )
 
 
+def _batch(texts: list[list[int]], settings: TextSettings) -> dict[str, np.ndarray]:
+    """The graph's inputs for a batch of token ids.
+
+    The handlers have their own; golden requests hold the two together.
+    """
+    lengths = [len(ids) for ids in texts]
+    if settings.layout == "padded":
+        longest = max(lengths)
+        return {
+            "input_ids": np.array([ids + [settings.pad_token] * (longest - len(ids)) for ids in texts]),
+            "attention_mask": np.array([[1] * n + [0] * (longest - n) for n in lengths]),
+        }
+    return {
+        "input_ids": np.concatenate(texts).astype(np.int64),
+        "position_ids": np.concatenate([np.arange(n) for n in lengths]) + settings.first_position,
+        "segment_ids": np.repeat(np.arange(len(texts)), lengths),
+        "starts": np.cumsum([0, *lengths[:-1]]),
+    }
+
+
 def _probabilities(model: Any, inputs: Mapping[str, Any]) -> np.ndarray:
     with torch.inference_mode():
         (logits,) = model(**inputs).logits
@@ -154,35 +215,33 @@ def _mask_tweet(text: str) -> str:
 
 
 def _on_white(image: Image.Image) -> Image.Image:
-    """An RGB image, transparency flattened on white."""
+    """An RGB image of 8 bits, transparency flattened on white."""
+    if image.mode.startswith("I"):
+        # Pillow's own conversion of 16-bit grey clips at 255.
+        return Image.fromarray((np.asarray(image) // 256).clip(0, 255).astype(np.uint8)).convert("RGB")
     if not image.has_transparency_data:
         return image.convert("RGB")
     layer = image.convert("RGBA")
     return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
 
 
-def image_settings(path: Path) -> ImageSettings:
-    """What preprocessor_config.json asks for, with its class's defaults. Raises CheckpointError."""
+def _colours(image: Image.Image) -> ImageCms.ImageCmsTransform | None:
+    """From the image's ICC profile to sRGB, perceptually; None without a profile of its kind that differs from sRGB.
+
+    The handlers have their own; golden requests hold the two together.
+    """
     try:
-        processor = AutoImageProcessor.from_pretrained(path, local_files_only=True, backend="pil")
-        size, crop = processor.size, processor.crop_size if processor.do_center_crop else None
-        if not processor.do_resize or not (size.shortest_edge or (size.height and size.width)):
-            raise ValueError("it does not resize to a fixed size or shortest edge")
-        if size.shortest_edge and crop is None:
-            raise ValueError("it resizes the shortest edge but does not crop, so images differ in size")
-        normalised = processor.do_normalize
-        edge = size.shortest_edge
-        return ImageSettings(
-            size=(edge, edge) if edge else (size.height, size.width),
-            resample=int(processor.resample),
-            rescale_factor=processor.rescale_factor if processor.do_rescale else 1.0,
-            mean=tuple(processor.image_mean) if normalised else (0.0, 0.0, 0.0),
-            std=tuple(processor.image_std) if normalised else (1.0, 1.0, 1.0),
-            shortest_edge=edge,
-            crop=(crop.height, crop.width) if crop else None,
-        )
-    except Exception as error:  # transformers raises nearly every type here
-        raise CheckpointError(f"The image processor of {path} cannot be used: {_first_line(error)}.") from None
+        profile = ImageCms.getOpenProfile(io.BytesIO(image.info["icc_profile"]))
+        mode = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}[profile.profile.xcolor_space.strip()]
+        if (image.mode == "CMYK") != (mode == "CMYK") or (mode == "L" and image.mode[0] not in "1LI"):
+            return None
+        transform = ImageCms.buildTransform(profile, ImageCms.createProfile("sRGB"), mode, "RGB")
+        noise = np.random.default_rng(PROBE_SEED).integers(0, 256, (64, 64, 3), np.uint8)
+        before = Image.fromarray(noise).convert(mode)
+        change = np.asarray(before.convert("RGB")).astype(int) - np.asarray(transform.apply(before))
+    except Exception:  # LittleCMS raises several types; a picture with a broken profile is shown as it is
+        return None
+    return transform if mode == "CMYK" or abs(change).max() > ROUNDING_LEVELS else None
 
 
 def _tokenizer(path: Path) -> Any:
@@ -191,7 +250,7 @@ def _tokenizer(path: Path) -> Any:
         tokenizer.backend_tokenizer.to_str()
     except Exception as error:  # transformers raises nearly every type here
         raise CheckpointError(
-            f"The tokenizer of {path} cannot be used: {_first_line(error)}. Save it with the model as tokenizer.json."
+            f"The tokenizer of {path} cannot be used: {first_line(error)}. Save it with the model as tokenizer.json."
         ) from None
     return tokenizer
 
@@ -203,7 +262,7 @@ def _load(kind: Any, checkpoint: Checkpoint) -> Any:
             checkpoint.path, dtype=torch.float32, local_files_only=True, output_loading_info=True
         )
     except Exception as error:  # transformers raises nearly every type here
-        raise CheckpointError(f"The model of {checkpoint.path} cannot be loaded: {_first_line(error)}.") from None
+        raise CheckpointError(f"The model of {checkpoint.path} cannot be loaded: {first_line(error)}.") from None
     if info["missing_keys"] or info["mismatched_keys"]:
         names = sorted(str(key) for key in info["missing_keys"] or info["mismatched_keys"])
         raise CheckpointError(
@@ -216,7 +275,3 @@ def _load(kind: Any, checkpoint: Checkpoint) -> Any:
             "name them all in the recipe."
         )
     return model.eval()
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

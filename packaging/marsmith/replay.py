@@ -13,7 +13,11 @@ from marsmith import golden, mar
 from marsmith.client import Client, Prediction
 from marsmith.errors import GoldenError
 from marsmith.golden import Request
-from marsmith.worker import Worker, WorkerRequest
+from marsmith.verify import verify
+from marsmith.worker import Worker, WorkerAnswer, WorkerRequest
+
+# Requests at once: some, so that they meet in a batch as they do in production.
+BATCH = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +36,19 @@ class Outcome:
 
 
 def in_worker(path: Path) -> list[Outcome]:
-    """Load the archive as it lies in a worker without a network, and ask all its golden requests in one batch.
+    """Load the archive as it lies in a worker without a network, and ask its golden requests in batches.
 
-    An archive without golden requests is only loaded. Raises ArchiveError, GoldenError, and ServerError when the worker
-    cannot load it.
+    An archive without golden requests is only loaded. Raises ArchiveError, VerifyError for one that is not sound,
+    GoldenError, and ServerError when the worker cannot load it.
     """
+    verify(path).require_ok()
     recorded = golden.read(path)
     requests = recorded.requests if recorded else []
+    asked = [_worker_request(one) for one in requests]
+    answers: list[WorkerAnswer] = []
     with Worker(path) as worker:
-        answers = worker.predict([_worker_request(one) for one in requests]) if requests else []
+        for begin in range(0, len(asked), BATCH):
+            answers += worker.predict(asked[begin : begin + BATCH])
     predictions = [Prediction(answer.status, _parsed(answer.body)) for answer in answers]
     return [_outcome(request, prediction) for request, prediction in zip(requests, predictions, strict=True)]
 

@@ -18,9 +18,9 @@ from typing import IO, Literal
 from marsmith import layout
 from marsmith.layout import Entry
 from marsmith.limits import MAX_DIRECTORY_BYTES, MAX_MEMBERS, MAX_RATIO, MAX_TOTAL_BYTES, RATIO_FREE_BYTES
+from marsmith.untrusted import printable
 
 CHUNK_BYTES = 1 << 20
-RAW_DEFLATE = -15
 # The end record may be followed by a comment, whose length has 16 bits.
 TAIL_BYTES = layout.END.size + layout.UINT16
 ENCRYPTED_FLAG = 0x01
@@ -50,12 +50,15 @@ class Problem:
     member: str | None
     message: str
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", printable(self.message))
+
 
 class Unreadable(Exception):
     """A problem past which the file cannot be followed."""
 
     def __init__(self, kind: Kind, member: str | None, message: str) -> None:
-        super().__init__(message)
+        super().__init__(printable(message))
         self.problem = Problem(kind, member, message)
 
 
@@ -87,7 +90,7 @@ def read_directory(stream: IO[bytes]) -> Directory:
     found = tail.rfind(layout.END_SIGNATURE)
     if found < 0 or len(tail) - found < layout.END.size:
         raise Unreadable("truncated", _cut_member(stream, size), "the end of the archive is missing")
-    *_, count, length, offset, _comment = layout.END.unpack_from(tail, found)
+    _, *disks, count, length, offset, _comment = layout.END.unpack_from(tail, found)
     ends = begin + found
     end = tail[found : found + layout.END.size]
     trailing = len(tail) - found - layout.END.size
@@ -95,6 +98,8 @@ def read_directory(stream: IO[bytes]) -> Directory:
         count, length, offset, wide = _read_end64(stream, ends)
         end = wide + end
         ends -= len(wide)
+    if disks not in ([0, 0, count], [0, 0, layout.UINT16]):
+        raise Unreadable("directory", None, "the end record speaks of several disks")
     if offset + length != ends or count > MAX_MEMBERS or length > MAX_DIRECTORY_BYTES:
         raise Unreadable("directory", None, "the end record does not fit the directory before it")
     stream.seek(offset)
@@ -240,10 +245,13 @@ class Member:
         if self.listed.entry.method == layout.STORED:
             yield from lying
             return
-        inflater = zlib.decompressobj(RAW_DEFLATE)
+        inflater = zlib.decompressobj(layout.RAW_DEFLATE)
         left = self.listed.entry.size
+        surplus = False
         for chunk in lying:
-            more = True
+            # TorchServe goes on reading where the stream ends: what stands there must be the next member.
+            surplus = surplus or inflater.eof
+            more = not inflater.eof
             while more and not inflater.eof:
                 room = min(CHUNK_BYTES, left + 1)
                 try:
@@ -258,7 +266,7 @@ class Member:
                 yield content
                 # A full room may mean that the inflater holds more, even when it has taken all of the chunk.
                 chunk, more = inflater.unconsumed_tail, len(content) == room
-        if not inflater.eof or inflater.unused_data:
+        if not inflater.eof or inflater.unused_data or surplus:
             self._report("changed", f"{self.name} has deflated data that breaks off or goes on past its end")
 
     def finish(self) -> None:
@@ -284,11 +292,11 @@ def check_limits(directory: Directory) -> Iterator[Problem]:
     total = sum(entry.size for entry in entries)
     if total > MAX_TOTAL_BYTES:
         yield Problem("limit", None, f"it unpacks to {total:,} bytes, more than the {MAX_TOTAL_BYTES:,} allowed")
-    for entry in entries:
-        if entry.size > RATIO_FREE_BYTES and entry.size > MAX_RATIO * entry.compressed:
-            yield Problem(
-                "limit", entry.name, f"{entry.name} unpacks to more than {MAX_RATIO} times its size: a zip bomb"
-            )
+    if total > RATIO_FREE_BYTES and total > MAX_RATIO * directory.offset:
+        worst = max(entries, key=lambda entry: entry.size / (entry.compressed + 1))
+        yield Problem(
+            "limit", worst.name, f"it unpacks to more than {MAX_RATIO} times its size, {worst.name} most: a zip bomb"
+        )
     in_file = sorted(entries, key=lambda entry: entry.offset)
     for one, after in pairwise(in_file):
         if one.offset + layout.LOCAL.size + one.compressed > after.offset:

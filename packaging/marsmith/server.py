@@ -6,14 +6,12 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -22,15 +20,15 @@ import requests
 
 from marsmith import mar
 from marsmith.client import direct_session
+from marsmith.configuration import Ports, effective_config
 from marsmith.errors import ArchiveError, ServerError
 from marsmith.java import java_home
 from marsmith.manifest import CONFIG_FILE
 from marsmith.progress import Progress, silent
 from marsmith.recipe import NAME_PATTERN
-from marsmith.resources import config_properties
+from marsmith.untrusted import mapping
 from marsmith.verify import verify
 
-HOST = "127.0.0.1"
 READY_TIMEOUT_S = 180
 # Java and the workers start before a model loads.
 START_MARGIN_S = 60
@@ -43,45 +41,6 @@ LOG_CONFIG = Path(__file__).with_name("log4j2.xml")
 LOAD_FAILURE = re.compile(r"RuntimeError: (Model failed to load: .*)")
 WORKER_DEATH = "Backend worker process died."
 EXCEPTION_LINE = re.compile(r"^\S+ \S+ (?:\w+\.)*(\w+(?:Error|Exception|Exit|Interrupt)\b.*)$")
-
-
-@dataclass(frozen=True, slots=True)
-class Ports:
-    """The five TCP ports of a server, from `first` on."""
-
-    first: int = 8080
-
-    @property
-    def url(self) -> str:
-        """Where predictions are asked for."""
-        return f"http://{HOST}:{self.first}"
-
-    @property
-    def management_url(self) -> str:
-        """Where models are described."""
-        return f"http://{HOST}:{self.first + 1}"
-
-    def properties(self) -> dict[str, str]:
-        """The lines of config.properties that name them."""
-        return {
-            "inference_address": self.url,
-            "management_address": self.management_url,
-            "metrics_address": f"http://{HOST}:{self.first + 2}",
-            "grpc_inference_port": str(self.first + 3),
-            "grpc_management_port": str(self.first + 4),
-        }
-
-    def check_free(self) -> None:
-        """Raise ServerError for the first port that something listens on."""
-        for port in range(self.first, self.first + 5):
-            with socket.socket() as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                try:
-                    probe.bind((HOST, port))
-                except (OSError, OverflowError) as error:
-                    raise ServerError(
-                        f"Port {port} cannot be used ({error}): stop what listens there, or choose others with --port."
-                    ) from None
 
 
 class Server:
@@ -101,24 +60,43 @@ class Server:
         require_signature: bool = False,
     ) -> None:
         self.ports = ports or Ports()
-        for path in archives:
-            verify(path, key, require_signature=require_signature).require_ok()
-        self.archives = {_model_name(path): path.resolve() for path in archives}
-        if len(self.archives) != len(archives):
-            raise ServerError("Two of the archives hold a model of one name: serve one of them, or rename a recipe.")
+        self.archives: dict[str, Path] = {}
+        self._sources: dict[str, Path] = {}
         self._token = token
         self._scratch = tempfile.TemporaryDirectory(prefix="marsmith-server-")
         self._home = Path(self._scratch.name)
         self._process: subprocess.Popen[bytes] | None = None
         self._session = direct_session()
+        try:
+            for directory in ("store", "tmp", "logs"):
+                (self._home / directory).mkdir()
+            for path in archives:
+                self._admit(path, key, require_signature)
+        except BaseException:
+            self._scratch.cleanup()
+            raise
+
+    def _admit(self, path: Path, key: Path | None, require_signature: bool) -> None:
+        """Take a copy of an archive into the private store, and verify the copy: that is what TorchServe will read."""
+        copy = self._home / "store" / f"{len(self.archives)}.copy"
+        try:
+            shutil.copyfile(path, copy)
+        except FileNotFoundError:
+            raise ArchiveError(f"There is no archive {path}. Build it with marsmith build.") from None
+        except OSError as error:
+            raise ArchiveError(f"{path} cannot be copied to be served: {error.strerror or error}.") from None
+        report = verify(copy, key, require_signature=require_signature)
+        report.path = path
+        report.require_ok()
+        name = _model_name(copy, path)
+        if name in self.archives:
+            raise ServerError("Two of the archives hold a model of one name: serve one of them, or rename a recipe.")
+        self.archives[name] = copy.replace(copy.with_name(f"{name}.mar"))
+        self._sources[name] = path
 
     def start(self) -> None:
         """Start TorchServe. Raises ServerError when it cannot be."""
         self.ports.check_free()
-        for directory in ("store", "tmp", "logs"):
-            (self._home / directory).mkdir()
-        for name, path in self.archives.items():
-            (self._home / "store" / f"{name}.mar").symlink_to(path)
         config = self._home / "config.properties"
         config.write_text(effective_config(self.ports, token=self._token), encoding="utf-8")
         command = [sys.executable, "-m", "ts.model_server", "--start", "--foreground", "--ncs"]
@@ -194,7 +172,7 @@ class Server:
             return False
         if response.status_code == requests.codes.not_found:
             raise ServerError(
-                f"TorchServe refused the archive {self.archives[name]}. {self._log_tail('ts_log.log')}".strip()
+                f"TorchServe refused the archive {self._sources[name]}. {self._log_tail('ts_log.log')}".strip()
             )
         if not response.ok:
             return False
@@ -248,17 +226,6 @@ class Server:
         self.stop()
 
 
-def effective_config(ports: Ports, *, token: bool) -> str:
-    """config.properties with these ports and this choice of tokens."""
-    changes = ports.properties() | {"disable_token_authorization": str(not token).lower()}
-    lines = []
-    for line in config_properties().read_text(encoding="utf-8").splitlines():
-        key = line.partition("=")[0]
-        lines.append(f"{key}={changes.pop(key)}" if key in changes else line)
-    lines += [f"{key}={value}" for key, value in changes.items()]
-    return "\n".join(lines) + "\n"
-
-
 def _end_java(launcher: int) -> None:
     """Ask Java to end, which closes its workers, and wait for it; the Python launcher only waits for Java."""
     with contextlib.suppress(psutil.NoSuchProcess):
@@ -268,9 +235,10 @@ def _end_java(launcher: int) -> None:
         psutil.wait_procs(java, timeout=STOP_TIMEOUT_S)
 
 
-def _model_name(path: Path) -> str:
-    model = mar.read_json(path, mar.MANIFEST).get("model")
-    if not isinstance(model, Mapping) or not {"modelName", "handler"} <= set(model):
+def _model_name(archive: Path, path: Path) -> str:
+    """The name of the model in `archive`, a copy of `path`."""
+    model = mapping(mar.read_json(archive, mar.MANIFEST).get("model"))
+    if not {"modelName", "handler"} <= model.keys():
         raise ArchiveError(f"The manifest of {path} names no model and handler: TorchServe cannot serve it.")
     name = str(model["modelName"])
     if not re.fullmatch(NAME_PATTERN, name):

@@ -9,6 +9,9 @@ from pydantic import BaseModel, ConfigDict
 
 FORMAT: Literal[1] = 1
 
+Layout = Literal["packed", "padded"]
+LongText = Literal["truncate", "error", "window"]
+
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -21,11 +24,17 @@ class Options(_Section):
 
 
 class TextSettings(_Section):
-    """How text becomes token ids; `max_tokens` counts the special tokens."""
+    """How text becomes token ids, and how the graph takes a batch of them; `max_tokens` counts the special tokens.
+
+    A text with more of them is cut, refused or split into windows side by side, as `long_text` says.
+    """
 
     normalise: Literal["none", "tweet"]
     max_tokens: int
     first_position: int
+    layout: Layout = "packed"
+    pad_token: int = 0
+    long_text: LongText = "truncate"
 
 
 class ImageSettings(_Section):

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from marsmith.client import Prediction
+from marsmith.untrusted import printable
 
 if TYPE_CHECKING:
     from marsmith.demo import Answer
@@ -62,7 +63,7 @@ def size(count: int) -> str:
 
 def card(details: Card) -> Table:
     """What an archive holds, as a two-column table."""
-    table = Table(show_header=False, title=f"{details.name} {details.version}", title_justify="left")
+    table = Table(show_header=False, title=escape(f"{details.name} {details.version}"), title_justify="left")
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     rows: list[tuple[str, object]] = [
@@ -84,7 +85,7 @@ def card(details: Card) -> Table:
         ("sha256", details.sha256),
     ]
     for key, value in rows:
-        table.add_row(key, str(value))
+        table.add_row(key, escape(printable(str(value))))
     return table
 
 
@@ -101,7 +102,7 @@ def problems_table(problems: Sequence[Problem]) -> Table:
     """What verification found."""
     table = Table("problem", "member", "what is wrong")
     for one in problems:
-        table.add_row(one.kind, escape(one.member or "—"), escape(one.message))
+        table.add_row(one.kind, escape(printable(one.member or "—")), escape(one.message))
     return table
 
 
@@ -112,7 +113,7 @@ def changes_table(changes: Sequence[Change]) -> Table:
         before, after = (
             value[:12] if one.kind in ("weights", "code", "member") else value for value in (one.before, one.after)
         )
-        table.add_row(one.kind, escape(one.what), escape(before or "—"), escape(after or "—"))
+        table.add_row(one.kind, *(escape(printable(text or "—")) for text in (one.what, before, after)))
     return table
 
 
@@ -135,5 +136,7 @@ def _best(body: Any) -> str:
     if not isinstance(body, dict):
         return "—"
     if "label" not in body and isinstance(body.get("scores"), dict):
-        return f"{max(body['scores'].values()):.5f}"
-    return f"{body['label']} {body['score']:.5f}" if "label" in body and "score" in body else "—"
+        numbers = [one for one in body["scores"].values() if isinstance(one, float)]
+        return f"{max(numbers):.5f}" if numbers else "—"
+    score = body.get("score")
+    return printable(f"{body.get('label')} {score:.5f}") if isinstance(score, float) else "—"

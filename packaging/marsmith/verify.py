@@ -7,24 +7,27 @@ records; of any other archive only structure and safety are judged.
 from __future__ import annotations
 
 import hashlib
-import json
-import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal
 
-from marsmith import layout, mar, signing
-from marsmith.errors import ArchiveError, SigningError, VerifyError
-from marsmith.scan import Directory, Listed, Member, Problem, Unreadable, check_limits, read_directory
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-KEPT = (mar.MANIFEST, mar.DIGESTS, mar.SIGNATURE)
-# None of these in an honest archive is larger: 100,000 members make digests of 20 MB.
-MAX_KEPT_BYTES = 64 << 20
-# A root, a drive letter, a backslash or a control character means another file to another reader.
-UNSAFE_NAME = re.compile(r"^/|^[A-Za-z]:|\\|[\x00-\x1f\x7f]|(^|/)\.\.?(/|$)|//")
+from marsmith import envelope, layout, mar
+from marsmith.errors import ArchiveError, SigningError, VerifyError
+from marsmith.keys import read_public_key
+from marsmith.limits import MAX_DIRECTORY_BYTES, MAX_PAPER_BYTES
+from marsmith.names import unsafe
+from marsmith.scan import Directory, Listed, Member, Problem, Unreadable, check_limits, read_directory
+from marsmith.untrusted import json_value, mapping
+
+# Two digests, a size and a name for each member.
+MAX_DIGESTS_BYTES = MAX_DIRECTORY_BYTES // 2
+# What verification itself reads, and how much of it.
+KEPT = {mar.MANIFEST: MAX_PAPER_BYTES, mar.DIGESTS: MAX_DIGESTS_BYTES, mar.SIGNATURE: MAX_PAPER_BYTES}
 SHOWN_PROBLEMS = 5
 
 SignatureState = Literal["none", "unchecked", "valid", "bad"]
@@ -70,12 +73,12 @@ def verify(
     require_signature: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Report:
-    """Verify an archive; with `key`, a public key file, its signature too. `progress` hears the bytes of each step.
+    """Verify an archive; with `key`, a public key file, it must be signed. `progress` hears the bytes of each step.
 
     What is wrong with the archive is in the report. Raises ArchiveError when the file cannot be read at all, and
     SigningError when the key cannot, or when a signature is required without a key.
     """
-    public = signing.read_public_key(key) if key else None
+    public = read_public_key(key) if key else None
     if require_signature and public is None:
         raise SigningError("A signature proves nothing without the key that you trust: name it with --key.")
     try:
@@ -98,7 +101,7 @@ def verify(
         raise ArchiveError(f"There is no archive {path}. Build it with marsmith build.") from None
     except OSError as error:
         raise ArchiveError(f"{path} cannot be read: {error.strerror or error}.") from None
-    report.signature, problems = _check_signature(seen, public, require_signature)
+    report.signature, problems = _check_signature(seen, public)
     report.problems += problems
     return report
 
@@ -108,16 +111,15 @@ def _check_names(directory: Directory) -> Iterator[Problem]:
     for name, count in Counter(names).items():
         if count > 1:
             yield Problem("duplicate", name, f"{name} is in the archive {count} times")
-        if not name or UNSAFE_NAME.search(name):
-            yield Problem(
-                "unsafe", name, f"the member name {name!r} leaves the archive or is read differently elsewhere"
-            )
-    files = {name for name in names if not name.endswith("/")}
-    for name in sorted(files):
-        parents = name.split("/")[:-1]
-        for depth in range(1, len(parents) + 1):
-            if (parent := "/".join(parents[:depth])) in files:
-                yield Problem("unsafe", name, f"{name} needs a directory where {parent} is a file")
+        if reason := unsafe(name):
+            yield Problem("unsafe", name, f"the member name {name!r} {reason}")
+    safe = {name for name in names if not unsafe(name)}
+    files = {name for name in safe if not name.endswith("/")}
+    for name in sorted(safe):
+        path = PurePosixPath(name)
+        for folder in (*path.parents, *([path] if name.endswith("/") else [])):
+            if str(folder) in files:
+                yield Problem("unsafe", name, f"{name} needs a directory where {folder} is a file")
 
 
 def _read_members(
@@ -163,7 +165,7 @@ def _read_member(member: Member, seen: _Seen, progress: Callable[[int], None]) -
     content, lying = hashlib.sha256(), hashlib.sha256()
     deflated = entry.method == layout.DEFLATED
     crc = size = 0
-    kept = bytearray() if entry.name in KEPT and entry.size <= MAX_KEPT_BYTES else None
+    kept = bytearray() if entry.size <= KEPT.get(entry.name, -1) else None
 
     def read() -> Iterator[bytes]:
         for chunk in member.lying():
@@ -189,22 +191,17 @@ def _read_member(member: Member, seen: _Seen, progress: Callable[[int], None]) -
 
 def _check_unsealed(seen: _Seen) -> Iterator[Problem]:
     """Marsmith's archives never lack their digests."""
-    try:
-        manifest = json.loads(seen.kept.get(mar.MANIFEST, b"{}"))
-    except ValueError:
-        return
-    if isinstance(manifest, dict) and "marsmith" in manifest:
+    if "marsmith" in mapping(json_value(seen.kept.get(mar.MANIFEST, b""))):
         yield Problem("missing", mar.DIGESTS, f"{mar.DIGESTS} is missing")
 
 
 def _check_seal(directory: Directory, seen: _Seen) -> Iterator[Problem]:
     """The digests against the members, and the directory against the one that Marsmith writes."""
-    digests = seen.kept.get(mar.DIGESTS, b"")
     sealed = {name: one for name, one in seen.members.items() if name not in mar.SEALS}
-    try:
-        promised: dict[str, Any] = dict(json.loads(digests)["members"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        yield Problem("changed", mar.DIGESTS, f"{mar.DIGESTS} is not readable")
+    digests = seen.kept.get(mar.DIGESTS, b"")
+    promised = mapping(mapping(json_value(digests)).get("members"))
+    if not promised or seen.members[mar.DIGESTS].deflated:
+        yield Problem("changed", mar.DIGESTS, f"{mar.DIGESTS} is not as Marsmith writes it")
         return
     unlike = list(_compare(promised, sealed))
     yield from unlike
@@ -240,14 +237,13 @@ def _check_directory(members: list[Listed]) -> Iterator[Problem]:
             )
 
 
-def _check_signature(
-    seen: _Seen, public: signing.PublicKey | None, required: bool
-) -> tuple[SignatureState, list[Problem]]:
+def _check_signature(seen: _Seen, public: Ed25519PublicKey | None) -> tuple[SignatureState, list[Problem]]:
+    """A key that is given is one that must have signed: whoever strips a signature must not pass for unsigned."""
     signature = seen.kept.get(mar.SIGNATURE)
     if signature is None:
-        return "none", [Problem("signature", mar.SIGNATURE, "it is not signed")] if required else []
+        return "none", [Problem("signature", mar.SIGNATURE, "it is not signed")] if public else []
     try:
-        signing.check(signature, seen.kept.get(mar.DIGESTS, b""), public)
+        envelope.check(signature, seen.kept.get(mar.DIGESTS, b""), public)
     except SigningError as error:
         return "bad", [Problem("signature", mar.SIGNATURE, str(error))]
     return "valid" if public else "unchecked", []

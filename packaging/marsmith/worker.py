@@ -7,30 +7,33 @@ string, -1 at the end of every list.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+import site
 import socket
 import struct
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
 from marsmith import mar
-from marsmith.errors import ServerError
+from marsmith.errors import ArchiveError, ServerError, first_line
+from marsmith.untrusted import mapping
 
+# What TorchServe allows where an archive says nothing: a start, a load and a batch.
 CONNECT_TIMEOUT_S = 120
-ANSWER_TIMEOUT_S = 120
+DEFAULT_TIMEOUT_S = 120
 POLL_S = 0.05
 END = struct.pack("!i", -1)
 OFFLINE = Path(__file__).with_name("offline.py")
 # What a worker needs of this process's environment; the rest could make a test pass here that fails elsewhere.
-ENVIRONMENT = ("PATH", "HOME", "LD_LIBRARY_PATH", "TMPDIR", "VIRTUAL_ENV")
+ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +70,32 @@ class Worker:
         self._home = Path(self._scratch.name)
         self._path = path
         kept = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-        self._environ = kept | {"LANG": "C.UTF-8", "HF_HUB_OFFLINE": "1"} | dict(environ or {})
+        # An empty home: what lies in somebody's cache is not in the archive. Packages may, when Marsmith does.
+        home = {"HOME": str(self._home), "TMPDIR": str(self._home), "PYTHONUSERBASE": site.getuserbase()}
+        self._environ = kept | home | {"LANG": "C.UTF-8", "HF_HUB_OFFLINE": "1"} | dict(environ or {})
+        self._sockets: tempfile.TemporaryDirectory[str] | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._answer_timeout_s = DEFAULT_TIMEOUT_S
         self._socket = socket.socket(socket.AF_UNIX)
 
     def __enter__(self) -> Worker:
         try:
-            self._start()
+            with self._worker_faults():
+                self._start()
         except BaseException:
             self.stop()
             raise
         return self
+
+    @contextlib.contextmanager
+    def _worker_faults(self) -> Iterator[None]:
+        """Turn a worker that breaks its connection, or takes too long, into a ServerError with its last words."""
+        try:
+            yield
+        except OSError as error:
+            raise ServerError(
+                f"TorchServe's worker gave no answer ({first_line(error)}). Its last words: {self.last_words()}"
+            ) from None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -91,7 +109,9 @@ class Worker:
         if spec is None or spec.origin is None:
             raise ServerError("TorchServe is not installed: pip install torchserve==0.12.0.")
         home = Path(spec.origin).parent
-        sock = self._home / "socket.9000"  # the worker reads a port from the name's ending
+        # The worker reads a port from the name's ending; a socket's path may not be longer than 107 bytes.
+        self._sockets = tempfile.TemporaryDirectory(prefix="marsmith-", dir="/tmp")
+        sock = Path(self._sockets.name) / "socket.9000"
         command = [sys.executable, "-P", str(OFFLINE), str(home / "model_service_worker.py"), "--sock-type", "unix"]
         command += ["--sock-name", str(sock), "--metrics-config", str(home / "configs/metrics.yaml")]
         # The frontend's order: the archive before TorchServe's own packages (EnvironmentUtils.java).
@@ -105,7 +125,6 @@ class Worker:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise ServerError(f"TorchServe's worker did not start. Its last words: {self.last_words()}")
             time.sleep(POLL_S)
-        self._socket.settimeout(ANSWER_TIMEOUT_S)
         self._load(model_dir)
 
     def _connected(self, sock: Path) -> bool:
@@ -115,40 +134,39 @@ class Worker:
         return False
 
     def _load(self, model_dir: Path) -> None:
-        model = json.loads((model_dir / mar.MANIFEST).read_text(encoding="utf-8"))["model"]
+        model = mapping(mar.read_json(self._path, mar.MANIFEST).get("model"))
+        if not {"modelName", "handler"} <= model.keys():
+            raise ArchiveError(f"The manifest of {self._path} names no model and handler: TorchServe cannot serve it.")
         name, handler = str(model["modelName"]), str(model["handler"])
+        config = mar.read_yaml(self._path, str(model.get("configFile")))
+        self._answer_timeout_s = _seconds(config.get("responseTimeout"))
+        self._socket.settimeout(_seconds(config.get("startupTimeout")))
         message = b"L" + _string(name) + _string(str(model_dir)) + struct.pack("!i", 1)
         message += _string(handler) + struct.pack("!i", -1) + _string("") + struct.pack("!?", True)
         self._socket.sendall(message)
         try:
             code, _ = self._int(), self._bytes()
-        except ServerError:
+        except (ServerError, ConnectionError):
             code = 0
-        if code != 200:
+        if code != HTTPStatus.OK:
             raise ServerError(f"The worker could not load its model. Its last words: {self.last_words()}")
         self._int()
 
     def predict(self, batch: Sequence[WorkerRequest]) -> list[WorkerAnswer]:
-        """The answers to one batch, in order. Raises ServerError when the worker dies of it."""
-        message = b"I"
-        for index, request in enumerate(batch):
-            message += _string(f"request-{index}")
-            for name, value in request.headers.items():
-                message += _string(name) + _string(value)
-            message += END
-            for field_name, content_type, content in request.parts:
-                message += _string(field_name) + _string(content_type) + _string(content)
-            message += END
-        self._socket.sendall(message + END)
-        self._int(), self._bytes()
-        answers = []
+        """The answers to one batch, in order. Raises ServerError when the worker dies of it or takes too long."""
+        with self._worker_faults():
+            self._socket.settimeout(self._answer_timeout_s)
+            self._socket.sendall(_batch(batch))
+            self._int(), self._bytes()
+            return list(self._answers())
+
+    def _answers(self) -> Iterator[WorkerAnswer]:
         while (length := self._int()) >= 0:
             self._read(length)
             self._bytes()  # the content type, which the headers hold too
             status, phrase = self._int(), self._bytes().decode("ascii")
             headers = {self._bytes().decode(): self._bytes().decode() for _ in range(self._int())}
-            answers.append(WorkerAnswer(status, phrase, headers, self._bytes()))
-        return answers
+            yield WorkerAnswer(status, phrase, headers, self._bytes())
 
     @property
     def log(self) -> Path:
@@ -171,6 +189,8 @@ class Worker:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+        if self._sockets is not None:
+            self._sockets.cleanup()
         self._scratch.cleanup()
 
     def _int(self) -> int:
@@ -193,3 +213,21 @@ class Worker:
 def _string(value: str | bytes) -> bytes:
     encoded = value.encode("utf-8") if isinstance(value, str) else value
     return struct.pack("!i", len(encoded)) + encoded
+
+
+def _batch(batch: Sequence[WorkerRequest]) -> bytes:
+    message = b"I"
+    for index, request in enumerate(batch):
+        message += _string(f"request-{index}")
+        for name, value in request.headers.items():
+            message += _string(name) + _string(value)
+        message += END
+        for field_name, content_type, content in request.parts:
+            message += _string(field_name) + _string(content_type) + _string(content)
+        message += END
+    return message + END
+
+
+def _seconds(value: object) -> int:
+    """A timeout of model-config.yaml; TorchServe ignores what is no whole number above 0."""
+    return value if type(value) is int and value > 0 else DEFAULT_TIMEOUT_S

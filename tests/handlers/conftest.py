@@ -8,6 +8,7 @@ import torch
 
 from tests import tiny
 from tests.handlers.shouter import Shouter, make_root
+from tests.handlers.transformers_reference import Reference
 from tests.handlers.worker import Worker
 
 NUTRITION = """label,food,energy_kcal,protein_g,serving_g,source,source_id
@@ -51,6 +52,18 @@ def text_roots(text_checkpoints: dict[str, Path], tmp_path_factory: pytest.TempP
         for name, path in text_checkpoints.items()
     }
     return {name: unpacked(recipe, out) for name, recipe in recipes.items()}
+
+
+@pytest.fixture(scope="session")
+def references(text_checkpoints: dict[str, Path], text_roots: dict[str, Path]) -> dict[str, Reference]:
+    """Workers with what transformers answers in their place, by model type."""
+    return {name: Reference(text_checkpoints[name], root) for name, root in text_roots.items()}
+
+
+@pytest.fixture(params=["bert", "roberta"])
+def reference(references: dict[str, Reference], request: pytest.FixtureRequest) -> Reference:
+    found: Reference = references[request.param]
+    return found
 
 
 @pytest.fixture(scope="session")

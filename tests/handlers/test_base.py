@@ -16,14 +16,14 @@ JSON = "application/json"
 
 
 def test_every_request_of_a_batch_is_answered_in_one_prediction(worker: Worker, handler: Shouter) -> None:
-    """serve#2121, sagemaker-pytorch-inference-toolkit#121"""
+    """pytorch/serve#2121, aws/sagemaker-pytorch-inference-toolkit#121"""
     answers = worker.predict(text("a"), text("b"), Post.json("c"), Post(b"d"))
     assert [answer.value for answer in answers] == [{"shout": letter} for letter in "ABCD"]
     assert handler.batches == [["a", "b", "c", "d"]]
 
 
 def test_a_good_answer_is_json_with_its_type_and_phrase(worker: Worker) -> None:
-    """serve#2712, serve#1385"""
+    """pytorch/serve#2712, pytorch/serve#1385"""
     (answer,) = worker.predict(GOOD)
     assert (answer.status, answer.phrase) == (200, "OK")
     assert answer.content_type == "application/json; charset=utf-8"
@@ -71,7 +71,10 @@ BAD = [
 
 @pytest.mark.parametrize(("post", "status", "kind"), BAD, ids=lambda value: str(value)[:40])
 def test_a_bad_request_fails_alone(tmp_path: Path, post: Post, status: int, kind: str) -> None:
-    """serve#1230, serve#1316, serve#1309, serve#1225, serve#1142, serve#410, serve#1304"""
+    """pytorch/serve#1230, pytorch/serve#1316, pytorch/serve#1309, pytorch/serve#1225, pytorch/serve#1142
+
+    pytorch/serve#410 (a cause in the answer), pytorch/serve#1304 (no NaN)
+    """
     worker = Worker(Shouter(), make_root(tmp_path, max_text_bytes=2000))
     (answer,) = between(worker, post)
     assert answer.status == status
@@ -93,7 +96,7 @@ def test_a_batch_of_bad_requests_alone_never_reaches_the_network(worker: Worker,
 
 @pytest.mark.parametrize("count", [1, 2, 8])
 def test_a_list_is_answered_with_a_list_of_its_length(worker: Worker, count: int) -> None:
-    """serve#730, serve#2853, serve#2068, serve#1394"""
+    """pytorch/serve#730, pytorch/serve#2853, pytorch/serve#2068, pytorch/serve#1394"""
     texts = [f"text {number}" for number in range(count)]
     (answer,) = between(worker, Post.json(texts))
     assert answer.status == 200
@@ -101,7 +104,7 @@ def test_a_list_is_answered_with_a_list_of_its_length(worker: Worker, count: int
 
 
 def test_kserve_requests_of_one_batch_are_all_answered(worker: Worker, handler: Shouter) -> None:
-    """serve#2158, serve#1302, serve#911"""
+    """pytorch/serve#2158, pytorch/serve#1302, pytorch/serve#911"""
     posts = [Post.json({"instances": instances}) for instances in (["a", {"text": "b"}], ["c"], ["d", "e", "f"])]
     answers = worker.predict(*posts)
     assert [answer.value for answer in answers] == [
@@ -141,6 +144,7 @@ def test_a_bad_element_is_reported_in_its_place(worker: Worker, bad: Any, code: 
 
 
 def test_a_list_of_bad_elements_is_a_list_of_errors(worker: Worker) -> None:
+    """pytorch/serve#1316: a list's status is 200 whatever is in it, so that a client reads it in one way."""
     (answer,) = between(worker, Post.json(["", 3, "refuse"]))
     assert answer.status == 200
     assert [element["error"]["code"] for element in answer.value] == [422, 422, 415]
@@ -157,12 +161,45 @@ def test_form_fields_are_answered_in_order(worker: Worker) -> None:
     assert several.value[2]["error"]["code"] == 422
 
 
+@pytest.mark.parametrize("decode", ["true", "false"])
+def test_the_parts_of_a_form_keep_their_own_content_types(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch, decode: str
+) -> None:
+    """pytorch/serve#1839: read alike whether or not TorchServe decodes."""
+    monkeypatch.setenv("TS_DECODE_INPUT_REQUEST", decode)
+    (answer,) = between(
+        worker,
+        Post.form(
+            Part("body", b"one", ""),
+            Part("latin", b"caf\xe9", "text/plain; charset=latin-1"),
+            Part("wide", "two".encode("utf-16-le"), "text/plain; charset=utf-16le"),
+            Part("json", b'{"text": "three"}', "application/json; charset=utf-8"),
+            Part("photo", b"\xff\xd8", "image/jpeg"),
+            Part("broken", b'{"text', "application/vnd.x+json"),
+        ),
+    )
+    assert answer.value[:4] == [{"shout": "ONE"}, {"shout": "CAF\u00c9"}, {"shout": "TWO"}, {"shout": "THREE"}]
+    assert [element["error"]["code"] for element in answer.value[4:]] == [415, 400]
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "application/json; charset=utf-8", "application/a+json"])
+def test_an_undecoded_invocation_of_sagemaker_is_read_by_its_header(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch, content_type: str
+) -> None:
+    """pytorch/serve#1839, aws/sagemaker-python-sdk#3341, aws/sagemaker-python-sdk#4869"""
+    monkeypatch.setenv("TS_DECODE_INPUT_REQUEST", "false")
+    query = Part("TargetModel", b"m")
+    body = Part("body", '["caf\u00e9", {"inputs": "b"}]'.encode(), content_type.partition(";")[0])
+    (answer,) = between(worker, Post(parts=(query, body), content_type=content_type))
+    assert answer.value == [{"shout": "CAF\u00c9"}, {"shout": "B"}]
+
+
 @pytest.mark.parametrize("header", ["Content-Type", "content-type", "CONTENT-TYPE"])
 @pytest.mark.parametrize("content_type", [JSON, "Application/JSON", "application/json; charset=utf-8"])
 def test_json_is_json_whether_or_not_torchserve_decodes_it(
     worker: Worker, monkeypatch: pytest.MonkeyPatch, header: str, content_type: str
 ) -> None:
-    """serve#1839, sagemaker-python-sdk#3341, serve#2155"""
+    """pytorch/serve#1839, aws/sagemaker-python-sdk#3341, pytorch/serve#2155"""
     post = Post('{"text": "h\u00e9"}'.encode(), content_type, header=header)
     monkeypatch.delenv("TS_DECODE_INPUT_REQUEST", raising=False)
     decoded = worker.predict(post)
@@ -198,7 +235,7 @@ def test_a_fault_of_a_hook_costs_only_its_own_instance(worker: Worker, handler: 
 
 @pytest.mark.parametrize("wrong", [[], ["X"], ["X", "Y", "Z"], None, 3, {"X": "Y"}])
 def test_a_wrong_number_of_results_is_never_dealt_out(worker: Worker, handler: Shouter, wrong: Any) -> None:
-    """serve#730, serve#2853: the instances are tried alone."""
+    """pytorch/serve#730, pytorch/serve#2853: the instances are tried alone."""
     handler.misbehave = {2: wrong}
     assert [answer.body for answer in worker.predict(GOOD, NEIGHBOUR)] == [GOOD_BODY, NEIGHBOUR_BODY]
     assert [len(batch) for batch in handler.batches] == [2, 1, 1]
@@ -217,13 +254,13 @@ def test_results_may_be_an_array(worker: Worker, handler: Shouter) -> None:
 
 
 def test_a_label_comes_out_unescaped(worker: Worker) -> None:
-    """serve#943"""
+    """pytorch/serve#943"""
     (answer,) = worker.predict(text("name"))
     assert answer.body == '{"label": "姓名"}'.encode()
 
 
 def test_numpy_values_become_json(worker: Worker) -> None:
-    """serve#1782, mmocr#1462"""
+    """pytorch/serve#1782, open-mmlab/mmocr#1462"""
     (answer,) = between(worker, text("numpy"))
     assert answer.value == {"score": 0.5, "count": 3, "ids": [0, 1]}
 

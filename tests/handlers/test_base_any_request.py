@@ -47,7 +47,7 @@ ANY_POST = st.one_of(
 @settings(max_examples=250, deadline=None)
 @given(posts=st.lists(ANY_POST, min_size=1, max_size=4))
 def test_any_requests_are_answered_and_leave_their_neighbours_alone(shared_worker: Worker, posts: list[Post]) -> None:
-    """serve#1230; also the wire: TorchServe decodes the whole frame."""
+    """pytorch/serve#1230; also the wire: TorchServe decodes the whole frame."""
     for answer in between(shared_worker, *posts):
         value = answer.value
         assert answer.status in {200, 400, 413, 415, 422, 500}

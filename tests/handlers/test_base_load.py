@@ -30,7 +30,10 @@ class Unloadable(BatchHandler[str, str]):
     [KeyError("vocab"), ValueError("bad graph"), OSError(2, "No such file"), RuntimeError("r"), ImportError("i")],
 )
 def test_whatever_fails_at_load_is_reported_by_torchserve(tmp_path: Path, error: Exception) -> None:
-    """serve#1010, serve#849, serve#2030: TorchServe's worker answers RuntimeError and MemoryError, and no others."""
+    """pytorch/serve#1010, pytorch/serve#849, pytorch/serve#2030, pytorch/serve#3034
+
+    TorchServe's worker answers RuntimeError and MemoryError, and no others.
+    """
     handler = Unloadable()
     handler.error = error
     with pytest.raises(RuntimeError) as caught:
@@ -77,7 +80,7 @@ def test_a_missing_serving_json_is_reported_at_load(tmp_path: Path) -> None:
 def test_the_workers_share_the_cores_unless_threads_are_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: Any, environ: dict[str, str], threads: int
 ) -> None:
-    """serve#2432, serve#2023, serve#1128, serve#1138"""
+    """pytorch/serve#2432, pytorch/serve#2023, pytorch/serve#1128, pytorch/serve#1138"""
     monkeypatch.setattr(base, "available_cores", lambda: 8)
     monkeypatch.delenv("MARSMITH_WORKERS", raising=False)
     for name, value in environ.items():

@@ -29,7 +29,7 @@ def secrets() -> list[Post]:
 def test_no_text_of_a_request_is_logged_printed_or_echoed_in_an_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """kserve#1889, serve#2162: even where an exception quotes it."""
+    """kserve/kserve#1889, pytorch/serve#2162: even where an exception quotes it."""
     worker = Worker(Shouter(), make_root(tmp_path, max_text_bytes=4000))
     with caplog.at_level(logging.DEBUG):
         answers = worker.predict(*secrets())
@@ -43,7 +43,7 @@ def test_no_text_of_a_request_is_logged_printed_or_echoed_in_an_error(
 
 
 def test_the_log_names_the_line_that_failed(worker: Worker, caplog: pytest.LogCaptureFixture) -> None:
-    """serve#410"""
+    """pytorch/serve#410"""
     worker.predict(text("bad-encode"))
     (record,) = [record for record in caplog.records if record.name == "marsmith"]
     line = next(
@@ -54,7 +54,7 @@ def test_the_log_names_the_line_that_failed(worker: Worker, caplog: pytest.LogCa
 
 
 def test_good_requests_are_not_logged_at_all(worker: Worker, caplog: pytest.LogCaptureFixture) -> None:
-    """kserve#1889, serve#2162"""
+    """kserve/kserve#1889, pytorch/serve#2162"""
     with caplog.at_level(logging.DEBUG):
         worker.predict(GOOD, NEIGHBOUR, Post(b"{", "application/vnd.x+json"))
     assert caplog.records == []

@@ -1,12 +1,14 @@
 """One item as it came becomes text or image bytes, or a 4xx that says why not."""
 
 import base64
+import io
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from handlers.decoding import image_bytes_of, text_of
 from handlers.errors import (
@@ -35,11 +37,15 @@ PNG_BASE64 = base64.b64encode(PNG).decode()
         (Item(b"hi", "application/octet-stream"), "hi"),
         (Item("  kept \n as it is "), "  kept \n as it is "),
         (Item("\u202eमुझे"), "\u202eमुझे"),
+        (Item("\u200b.\u200b"), "\u200b.\u200b"),
+        (Item("\ufeffe\u0301 \ufb01 \x00"), "\ufeffe\u0301 \ufb01 \x00"),
+        (Item("\ue000"), "\ue000"),
+        (Item("\u0301"), "\u0301"),
         (Item("0"), "0"),
     ],
 )
 def test_text_comes_through_unchanged(item: Item, text: str) -> None:
-    """serve#1922, sagemaker-python-sdk#4869: str and bytes alike."""
+    """pytorch/serve#1922, aws/sagemaker-python-sdk#4869: str and bytes alike."""
     assert text_of(item, LIMIT) == text
 
 
@@ -49,6 +55,8 @@ def test_text_comes_through_unchanged(item: Item, text: str) -> None:
         (Item(""), UnprocessableInstance),
         (Item(b""), UnprocessableInstance),
         (Item(" \t\r\n\u3000\xa0"), UnprocessableInstance),
+        (Item("\u200b"), UnprocessableInstance),
+        (Item("\u200b \u200d\u2060\ufeff\u00ad\u202e\x00\x1b\u2028\u2029"), UnprocessableInstance),
         (Item(0), UnprocessableInstance),
         (Item(False), UnprocessableInstance),
         (Item(1.5), UnprocessableInstance),
@@ -75,7 +83,7 @@ def test_text_comes_through_unchanged(item: Item, text: str) -> None:
     ],
 )
 def test_what_is_no_text_is_refused(item: Item, error: type[RequestError]) -> None:
-    """serve#1225, serve#1142: a reason and a 4xx."""
+    """pytorch/serve#1225, pytorch/serve#1142: a reason and a 4xx."""
     with pytest.raises(error) as caught:
         text_of(item, LIMIT)
     assert type(caught.value) is error
@@ -117,6 +125,8 @@ def test_the_message_names_the_json_type(value: Any, named: str) -> None:
         Item(PNG, "application/octet-stream"),
         Item(PNG_BASE64),
         Item(PNG_BASE64, "application/json"),
+        Item(PNG_BASE64.encode()),
+        Item(f"data:image/png;base64,{PNG_BASE64}".encode()),
         Item(PNG_BASE64[:20] + "\r\n" + PNG_BASE64[20:]),
         Item(f"data:image/png;base64,{PNG_BASE64}"),
         Item(f"data:image/png;name=a;base64,{PNG_BASE64}"),
@@ -124,13 +134,13 @@ def test_the_message_names_the_json_type(value: Any, named: str) -> None:
     ],
 )
 def test_every_form_of_an_image_gives_the_same_bytes(item: Item) -> None:
-    """serve#1019"""
+    """pytorch/serve#1019"""
     assert image_bytes_of(item, LIMIT) == PNG
 
 
 @pytest.mark.parametrize("value", [PNG_BASE64, {"b64": PNG_BASE64}, {"data": PNG_BASE64}, {"inputs": PNG_BASE64}])
 def test_every_json_form_of_an_image_gives_the_same_bytes(value: Any) -> None:
-    """serve#1019"""
+    """pytorch/serve#1019"""
     (item,) = items(Request({"body": value}, {"content-type": "application/json"}, "")).items
     assert image_bytes_of(item, LIMIT) == PNG
 
@@ -147,6 +157,9 @@ def test_every_json_form_of_an_image_gives_the_same_bytes(value: Any) -> None:
         (Item([1, 2]), UnprocessableInstance),
         (Item({}), UnprocessableInstance),
         (Item("not base64!"), MalformedRequest),
+        (Item(b"data:image/png;base64,\xff"), MalformedRequest),
+        (Item(b"QUJ"), MalformedRequest),
+        (Item(base64.b64encode(b"\0" * (LIMIT + 2))), TooLarge),
         (Item("QUJ"), MalformedRequest),
         (Item("QUI=QUI="), MalformedRequest),
         (Item("姓名"), MalformedRequest),
@@ -176,6 +189,17 @@ def test_base64_that_is_too_long_is_refused_before_it_is_decoded(monkeypatch: py
         image_bytes_of(Item("A" * (LIMIT * 4 // 3 + 4)), LIMIT)
     with pytest.raises(TooLarge):
         image_bytes_of(Item("data:image/png;base64," + "!" * (LIMIT * 2)), LIMIT)
+
+
+def test_only_what_forms_send_untyped_may_be_base64() -> None:
+    assert image_bytes_of(Item(PNG_BASE64.encode(), "image/png"), LIMIT) == PNG_BASE64.encode()
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF"])
+@given(width=st.integers(1, 40), height=st.integers(1, 40), colour=st.integers(0, 255))
+def test_no_image_file_is_taken_for_base64(kind: str, width: int, height: int, colour: int) -> None:
+    Image.new("L", (width, height), colour).save(stream := io.BytesIO(), kind)
+    assert image_bytes_of(Item(stream.getvalue()), 100_000) == stream.getvalue()
 
 
 @given(st.binary(min_size=1, max_size=LIMIT - 3))

@@ -1,7 +1,6 @@
 """The food handler, from the wire to the wire, against transformers."""
 
 import base64
-import io
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ from PIL import Image
 from transformers import AutoImageProcessor, AutoModelForImageClassification
 
 from handlers.food import FoodHandler
+from tests.handlers.pictures import encode
 from tests.handlers.worker import Part, Post, Worker
 from tests.tiny import DISHES
 
@@ -36,12 +36,6 @@ NUTRITION = {"ramen": RAMEN, "apple pie": None, "姓名": UNKNOWN_DISH, "sushi":
 def photo(width: int, height: int, seed: int) -> Image.Image:
     noise = np.random.default_rng(seed).integers(0, 256, (4, 4, 3), np.uint8)
     return Image.fromarray(noise).resize((width, height), Image.Resampling.NEAREST)
-
-
-def encode(image: Image.Image, file_format: str = "PNG", **options: object) -> bytes:
-    stream = io.BytesIO()
-    image.save(stream, file_format, **options)
-    return stream.getvalue()
 
 
 PHOTOS = [photo(32, 32, 1), photo(64, 48, 2), photo(31, 77, 3), photo(200, 10, 4), photo(5, 5, 5)]

@@ -10,34 +10,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image, ImageFile
 
-from handlers.errors import MalformedRequest, RequestError, TooLarge, UnsupportedMedia
-from handlers.image import open_rgb
-from tests.handlers.pictures import picture
+from handlers.errors import MalformedRequest, TooLarge, UnsupportedMedia
+from handlers.image import open_image
+from tests.handlers.pictures import BLACK, CYAN, RED, WHITE, encode, grey, picture
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 64_000_000
-RED, HALF_RED, WHITE, BLACK, CYAN = (255, 0, 0), (255, 127, 127), (255, 255, 255), (0, 0, 0), (0, 255, 255)
-
-
-def encode(image: Image.Image, file_format: str = "PNG", **options: Any) -> bytes:
-    stream = io.BytesIO()
-    image.save(stream, file_format, **options)
-    return stream.getvalue()
+HALF_RED = (255, 127, 127)
 
 
 def pixels(data: bytes) -> list[list[tuple[int, ...]]]:
     """Rows of RGB values."""
-    image = open_rgb(data, LIMIT)
+    image = open_image(data, LIMIT)
     assert image.mode == "RGB"
     return [[tuple(pixel) for pixel in row] for row in np.asarray(image).tolist()]
-
-
-def grey(value: int) -> tuple[int, int, int]:
-    return (value, value, value)
 
 
 def palette(transparency: bytes | int | None) -> bytes:
@@ -106,12 +94,12 @@ def test_every_mode_of_a_jpeg_becomes_rgb(mode: str, colour: Any) -> None:
 
 def test_floating_point_pixels_are_an_unsupported_medium() -> None:
     with pytest.raises(UnsupportedMedia, match="floating-point"):
-        open_rgb(encode(Image.new("F", (2, 2), 0.5), "TIFF"), LIMIT)
+        open_image(encode(Image.new("F", (2, 2), 0.5), "TIFF"), LIMIT)
 
 
 @pytest.mark.parametrize("file_format", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "MPO"])
 def test_every_promised_format_is_read(file_format: str) -> None:
-    image = open_rgb(encode(Image.new("RGB", (16, 9), (250, 120, 10)), file_format), LIMIT)
+    image = open_image(encode(Image.new("RGB", (16, 9), (250, 120, 10)), file_format), LIMIT)
     assert image.size == (16, 9)
     assert image.getpixel((3, 3)) == pytest.approx((250, 120, 10), abs=8)
 
@@ -124,7 +112,7 @@ def test_every_other_format_is_refused(file_format: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(subprocess, "Popen", start)
     data = encode(Image.new("RGB", (16, 16), RED), file_format)
     with pytest.raises(MalformedRequest, match="JPEG, PNG, WebP"):
-        open_rgb(data, LIMIT)
+        open_image(data, LIMIT)
 
 
 # Where each orientation of EXIF puts the stored picture's first row and first column, undone.
@@ -154,7 +142,7 @@ def test_every_orientation_gives_the_same_upright_picture(orientation: int, file
     options: dict[str, Any] = {"lossless": True} if file_format == "WEBP" else {}
     if file_format == "JPEG":
         options = {"quality": 100, "subsampling": 0}
-    read = open_rgb(encode(stored, file_format, exif=exif, **options), LIMIT)
+    read = open_image(encode(stored, file_format, exif=exif, **options), LIMIT)
     assert read.size == (48, 32)
     difference = np.asarray(read).astype(int) - np.asarray(upright)
     assert abs(difference).max() <= (3 if file_format == "JPEG" else 0)
@@ -162,7 +150,6 @@ def test_every_orientation_gives_the_same_upright_picture(orientation: int, file
 
 @pytest.mark.parametrize("exif", [b"Exif\0\0garbage!", b"Exif\0\0", b"Exif\0\0II*\0\xff\xff\xff\xff", b"nonsense"])
 @pytest.mark.parametrize("file_format", ["PNG", "JPEG", "WEBP"])
-@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
 def test_broken_exif_does_not_spoil_a_whole_picture(exif: bytes, file_format: str) -> None:
     (row, *_) = pixels(encode(Image.new("RGB", (8, 8), (200, 100, 50)), file_format, exif=exif))
     assert row[0] == pytest.approx((200, 100, 50), abs=4)
@@ -177,7 +164,7 @@ def test_a_truncated_file_is_malformed(file_format: str, share: float) -> None:
     """microsoft/Biodiversity#575, awslabs/multi-model-server#621"""
     data = WHOLE[file_format]
     with pytest.raises(MalformedRequest, match="not a whole image file") as caught:
-        open_rgb(data[: int(len(data) * share)], LIMIT)
+        open_image(data[: int(len(data) * share)], LIMIT)
     assert caught.value.status == 400
 
 
@@ -197,23 +184,7 @@ def test_a_truncated_file_is_malformed(file_format: str, share: float) -> None:
 )
 def test_junk_is_malformed(data: bytes) -> None:
     with pytest.raises(MalformedRequest, match="not a whole image file"):
-        open_rgb(data, LIMIT)
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning:PIL")
-@settings(max_examples=150, deadline=None)
-@given(st.data())
-def test_any_damage_is_survived(data: st.DataObject) -> None:
-    whole = bytearray(data.draw(st.sampled_from(list(WHOLE.values()))))
-    for place, value in data.draw(st.dictionaries(st.integers(0, len(whole) - 1), st.integers(0, 255))).items():
-        whole[place] = value
-    try:
-        image = open_rgb(bytes(whole), LIMIT)
-    except RequestError as refusal:
-        answer: object = refusal.status
-    else:
-        answer = image.mode
-    assert answer in {"RGB", 400, 413, 415}
+        open_image(data, LIMIT)
 
 
 def png_header(width: int, height: int) -> bytes:
@@ -237,23 +208,23 @@ def test_a_bomb_is_refused_before_a_pixel_is_decoded(size: tuple[int, int], monk
 
     monkeypatch.setattr(ImageFile.ImageFile, "load", load)
     with pytest.raises(TooLarge, match="at most 64000000 pixels") as caught:
-        open_rgb(png_header(*size), LIMIT)
+        open_image(png_header(*size), LIMIT)
     assert caught.value.status == 413
 
 
 def test_the_pixel_limit_is_allowed_itself() -> None:
     data = encode(Image.new("1", (100, 50)))
-    assert open_rgb(data, 5000).size == (100, 50)
+    assert open_image(data, 5000).size == (100, 50)
     with pytest.raises(TooLarge, match="at most 4999 pixels"):
-        open_rgb(data, 4999)
+        open_image(data, 4999)
 
 
 def test_a_large_picture_below_the_limit_warns_nobody(tmp_path: Path) -> None:
     """Pillow warns on standard error, which TorchServe logs, from a size on that the operator may allow."""
     (tmp_path / "large.png").write_bytes(encode(Image.new("1", (100, 90))))
     code = (
-        "import sys; from PIL import Image; from handlers.image import open_rgb; Image.MAX_IMAGE_PIXELS = 8_000;"
-        "print(open_rgb(open(sys.argv[1], 'rb').read(), 10_000).size)"
+        "import sys; from PIL import Image; from handlers.image import open_image; Image.MAX_IMAGE_PIXELS = 8_000;"
+        "print(open_image(open(sys.argv[1], 'rb').read(), 10_000).size)"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "large.png")]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

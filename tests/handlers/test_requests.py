@@ -32,7 +32,6 @@ def many(*values: Any, envelope: str | None = None) -> Items:
         (bytearray(b"\xff\xd8"), "image/jpeg", Item(b"\xff\xd8", "image/jpeg")),
         ("hi", "text/plain", Item("hi", "text/plain")),
         (bytearray(b"\xe9"), "text/plain; charset=Latin-1", Item(b"\xe9", "text/plain", "latin-1")),
-        (bytearray(b"[1]"), "application/x-www-form-urlencoded", Item(b"[1]", "application/x-www-form-urlencoded")),
         (bytearray(b""), None, Item(b"")),
     ],
 )
@@ -47,7 +46,7 @@ def test_a_json_scalar_is_one_instance(value: Any) -> None:
 
 @pytest.mark.parametrize("key", ["text", "data", "inputs", "b64"])
 def test_a_json_object_gives_the_value_of_its_key(key: str) -> None:
-    """serve#1004, serve#1267"""
+    """pytorch/serve#1004, pytorch/serve#1267"""
     assert body({key: "hi", "other": 1}, JSON) == Items([Item("hi", JSON)])
 
 
@@ -57,17 +56,17 @@ def test_a_list_under_the_key_is_many_instances(key: str) -> None:
 
 
 def test_a_json_list_is_one_instance_for_each_element() -> None:
-    """serve#2068, serve#1394"""
+    """pytorch/serve#2068, pytorch/serve#1394"""
     assert body(["a", {"data": "b"}, None, ["c"]], JSON) == many("a", "b", None, ["c"])
 
 
 def test_a_list_of_one_is_still_answered_with_a_list() -> None:
-    """serve#730, serve#2853"""
+    """pytorch/serve#730, pytorch/serve#2853"""
     assert body(["a"], JSON) == many("a")
 
 
 def test_kserve_instances_are_answered_in_predictions() -> None:
-    """serve#2158, serve#1302, serve#911"""
+    """pytorch/serve#2158, pytorch/serve#1302, pytorch/serve#911"""
     assert body({"instances": ["a", {"b64": "b"}, {"data": "c"}]}, JSON) == many("a", "b", "c", envelope="predictions")
 
 
@@ -88,7 +87,7 @@ def test_an_object_without_a_known_key_is_left_for_the_decoder_to_judge(value: A
 )
 @pytest.mark.parametrize("buffer", [bytearray, bytes])
 def test_json_that_torchserve_did_not_decode_is_decoded(content_type: str, buffer: type[bytes | bytearray]) -> None:
-    """serve#1839, sagemaker-python-sdk#3341: with decode_input_request=false every body is a bytearray."""
+    """pytorch/serve#1839, aws/sagemaker-python-sdk#3341: with decode_input_request=false every body is a bytearray."""
     assert body(buffer(b'["a", {"text": "b"}]'), content_type) == many("a", "b")
     assert [item.value for item in body(buffer('"h\u00e9"'.encode()), content_type).items] == ["h\u00e9"]
 
@@ -122,6 +121,78 @@ def test_a_form_of_several_fields_is_one_instance_for_each() -> None:
 @pytest.mark.parametrize("name", ["data", "file", "anything"])
 def test_a_form_of_one_field_is_its_value(name: str, value: Any, expected: Items) -> None:
     assert items(request({name: value}, "multipart/form-data; boundary=q")) == expected
+
+
+def form(*fields: tuple[str, Any, str]) -> Items:
+    """The items of a form's fields: name, value as TorchServe has it, and the part's Content-Type."""
+    values, parts = {name: value for name, value, _ in fields}, {name: kind for name, _, kind in fields}
+    return items(Request(values, {"content-type": "multipart/form-data; boundary=q"}, "id-1", parts))
+
+
+@pytest.mark.parametrize(
+    ("value", "content_type", "expected"),
+    [
+        (bytearray(b"\x89PNG"), "image/png", Items([Item(b"\x89PNG", "image/png")])),
+        (bytearray(b"caf\xe9"), "text/plain; charset=latin-1", Items([Item(b"caf\xe9", "text/plain", "latin-1")])),
+        (bytearray(b'["a", "b"]'), "application/json; charset=utf-8", many("a", "b")),
+        (bytearray(b'{"instances": ["a"]}'), "application/json", many("a", envelope="predictions")),
+        ("hi", "text/plain", Items([Item("hi", "text/plain")])),
+    ],
+)
+@pytest.mark.parametrize("name", ["data", "body"])
+def test_a_form_of_one_field_is_a_body_under_the_fields_own_content_type(
+    name: str, value: Any, content_type: str, expected: Items
+) -> None:
+    """TorchServe decodes a part's JSON only where its Content-Type has no parameters."""
+    assert form((name, value, content_type)) == expected
+
+
+def test_the_parts_of_a_form_are_read_each_under_its_own_content_type() -> None:
+    found = form(
+        ("body", bytearray(b"hi"), ""),
+        ("latin", bytearray(b"caf\xe9"), "text/plain; charset=latin-1"),
+        ("json", bytearray(b'{"text": "a"}'), "application/json; charset=utf-8"),
+        ("photo", bytearray(b"\xff\xd8"), "image/jpeg"),
+        ("list", ["a"], JSON),
+    )
+    assert found == Items(
+        [
+            Item(b"hi"),
+            Item(b"caf\xe9", "text/plain", "latin-1"),
+            Item("a", JSON),
+            Item(b"\xff\xd8", "image/jpeg"),
+            Item(["a"], JSON),
+        ],
+        many=True,
+    )
+
+
+def test_a_part_that_is_no_json_is_told_in_its_place() -> None:
+    first, broken, last = form(("a", "x", ""), ("b", bytearray(b"{"), "application/json; v=1"), ("c", "z", "")).items
+    assert (first, last) == (Item("x"), Item("z"))
+    assert isinstance(broken.value, MalformedRequest)
+
+
+@pytest.mark.parametrize("charset", ["utf-16-le", "UTF-16BE", "iso-8859-1"])
+def test_a_text_that_torchserve_read_as_utf8_is_read_in_its_own_charset(charset: str) -> None:
+    """The bytes of "hi" in UTF-16LE are valid UTF-8 too."""
+    data = "hi".encode(charset)
+    expected = Items([Item(data, "text/plain", charset.lower())])
+    assert body(data.decode("utf-8"), f"text/plain; charset={charset}") == expected
+
+
+@pytest.mark.parametrize("value", ['{"text": "a"}', '["a"]', '"a"', "1", "null"])
+def test_json_under_text_plain_stays_text(value: str) -> None:
+    """pytorch/serve#1267"""
+    assert body(value, "text/plain") == Items([Item(value, "text/plain")])
+    assert body(bytearray(value.encode()), "text/plain") == Items([Item(value.encode(), "text/plain")])
+
+
+@pytest.mark.parametrize("name", ["x", "model_name"])
+def test_query_parameters_beside_a_body_are_no_instances(name: str) -> None:
+    """`/invocations?x=y` of SageMaker gives them as fields."""
+    request_ = Request({name: bytearray(b"y"), "body": bytearray(b'["a"]')}, {"content-type": JSON}, "id-1")
+    assert items(request_) == many("a")
 
 
 def test_no_field_at_all_is_refused_with_a_remedy() -> None:
@@ -162,7 +233,9 @@ def test_headers_are_found_in_any_case(name: str) -> None:
 
 def test_the_headers_of_a_forms_parts_are_not_the_requests() -> None:
     headers = {"content-type": {"content-type": "image/png"}, "data": {"content-type": "text/plain"}, "Accept": "*/*"}
-    assert Request.of({}, context(headers), 0).headers == {"accept": "*/*"}
+    read = Request.of({}, context(headers), 0)
+    assert read.headers == {"accept": "*/*"}
+    assert read.parts == {"content-type": "image/png", "data": "text/plain"}
 
 
 def test_a_request_without_an_id_has_an_empty_one() -> None:

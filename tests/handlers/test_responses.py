@@ -40,7 +40,7 @@ from tests.handlers.worker import not_json
     ],
 )
 def test_a_value_is_json_in_utf8(value: object, body: str) -> None:
-    """serve#943 (no \\u escapes), serve#1782, mmocr#1462 (numpy scalars)"""
+    """pytorch/serve#943 (no \\u escapes), pytorch/serve#1782, open-mmlab/mmocr#1462 (numpy scalars)"""
     assert Response.ok(value) == Response(200, body.encode())
 
 
@@ -77,7 +77,7 @@ def deep() -> list[Any]:
     ids=lambda value: type(value).__name__,
 )
 def test_what_is_not_json_raises_here_and_not_in_the_worker(value: object) -> None:
-    """serve#1304"""
+    """pytorch/serve#1304"""
     with pytest.raises((ValueError, TypeError, RecursionError)):
         Response.ok(value)
     with pytest.raises((ValueError, TypeError, RecursionError)):
@@ -132,8 +132,8 @@ def test_the_limit_is_below_torchserves_own() -> None:
 def test_an_error_is_json_with_its_status_and_the_request_id(
     error: RequestError, status: int, kind: str, message: str
 ) -> None:
-    """serve#1225, serve#1142, serve#410"""
-    response = Response.error(error, "id-1")
+    """pytorch/serve#1225, pytorch/serve#1142, pytorch/serve#410"""
+    response = Response.error(error.status, error.body("id-1"))
     assert response.status == status
     assert json.loads(response.body, parse_constant=not_json) == {
         "error": {"code": status, "type": kind, "message": message, "request_id": "id-1"}
@@ -142,7 +142,7 @@ def test_an_error_is_json_with_its_status_and_the_request_id(
 
 @pytest.mark.parametrize("status", [200, 400, 413, 415, 422, 500])
 def test_sending_sets_ascii_headers_of_its_own_request_only(status: int) -> None:
-    """serve#1316, serve#1309 (a status per request); serve#1385, serve#2712 (a content type)"""
+    """pytorch/serve#1316, pytorch/serve#1309 (status); pytorch/serve#1385, pytorch/serve#2712 (content type)"""
     context = Context("tiny", "/nowhere", {}, 8, None, "0.12.0")
     context.request_processor = [RequestProcessor({}) for _ in range(3)]
     assert Response(status, b"body").send(context, 1) == b"body"

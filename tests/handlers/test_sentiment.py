@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from handlers.sentiment import SentimentHandler
+from tests.handlers.transformers_reference import Reference
 from tests.handlers.worker import Part, Post, Worker
 from tests.tiny import MAX_TOKENS, SENTIMENTS
 
@@ -25,59 +24,10 @@ TEXTS = [
     "a",
     "the train leaves at nine o'clock tomorrow from platform two " * 2,
 ]
-MODELS = ["bert", "roberta"]
-
-
-class Reference:
-    """What transformers answers: each text alone, without padding."""
-
-    def __init__(self, checkpoint: Path, root: Path) -> None:
-        self.tokenizer = AutoTokenizer.from_pretrained(checkpoint)
-        self.model = AutoModelForSequenceClassification.from_pretrained(checkpoint).eval()
-        self.masks = checkpoint.name == "roberta"
-        self.root = root
-        self.handler = SentimentHandler()
-        self.worker = Worker(self.handler, root, {"minWorkers": 1, "handler": {"threads": 1}})
-        self.known: dict[str, np.ndarray] = {}
-
-    def ids(self, text: str) -> list[int]:
-        text = masked(text) if self.masks else text
-        return list(self.tokenizer(text, truncation=True, max_length=MAX_TOKENS)["input_ids"])
-
-    def logits(self, text: str) -> np.ndarray:
-        if text not in self.known:
-            with torch.inference_mode():
-                self.known[text] = self.model(input_ids=torch.tensor([self.ids(text)])).logits[0].numpy()
-        return self.known[text]
-
-    def scores(self, text: str) -> dict[str, float]:
-        probabilities = torch.softmax(torch.from_numpy(self.logits(text)), -1).tolist()
-        return dict(zip(SENTIMENTS, probabilities, strict=True))
-
-
-def masked(text: str) -> str:
-    """The preprocessing of cardiffnlp's model card, as it stands there."""
-    words = []
-    for word in text.split(" "):
-        word = "@user" if word.startswith("@") and len(word) > 1 else word
-        word = "http" if word.startswith("http") else word
-        words.append(word)
-    return " ".join(words)
-
-
-@pytest.fixture(scope="module")
-def references(text_checkpoints: dict[str, Path], text_roots: dict[str, Path]) -> dict[str, Reference]:
-    return {name: Reference(text_checkpoints[name], text_roots[name]) for name in MODELS}
-
-
-@pytest.fixture(params=MODELS)
-def reference(references: dict[str, Reference], request: pytest.FixtureRequest) -> Reference:
-    found: Reference = references[request.param]
-    return found
 
 
 def test_a_batch_of_any_lengths_is_answered_as_each_text_alone(reference: Reference) -> None:
-    """serve#1792, kserve#3438, serve#2121"""
+    """pytorch/serve#1792, kserve/kserve#3438, pytorch/serve#2121"""
     answers = reference.worker.predict(*(Post.json({"text": text}) for text in TEXTS))
     for text, answer in zip(TEXTS, answers, strict=True):
         scores = reference.scores(text)
@@ -99,7 +49,7 @@ def test_the_texts_are_told_apart(reference: Reference) -> None:
 def test_the_logits_are_those_of_transformers(reference: Reference) -> None:
     for text in TEXTS:
         tokens = reference.handler.encoder.encode(text)
-        assert tokens.ids == reference.ids(text)
+        assert tokens.windows == [reference.ids(text)]
         ((same, scores),) = reference.handler.predict([tokens])
         assert same is tokens
         logits = reference.logits(text)
@@ -116,7 +66,7 @@ def test_the_token_budget_changes_no_answer(reference: Reference, budget: int) -
 
 
 def test_truncation_is_flagged(reference: Reference) -> None:
-    """kserve#3450"""
+    """kserve/kserve#3450"""
     short, long = reference.worker.predict(Post(b"ok", "text/plain"), Post(b"great day " * 5000, "text/plain"))
     assert (short.value["truncated"], short.value["tokens"]) == (False, len(reference.ids("ok")))
     assert (long.value["truncated"], long.value["tokens"]) == (True, MAX_TOKENS)
@@ -134,7 +84,7 @@ def test_tweets_are_masked_where_the_recipe_says_so(references: dict[str, Refere
 
 
 def test_every_way_to_send_a_text_gets_the_same_answer(reference: Reference) -> None:
-    """serve#1004, serve#1267, serve#1839, sagemaker-python-sdk#4869, serve#1922"""
+    """pytorch/serve#1004, pytorch/serve#1267, pytorch/serve#1839, aws/sagemaker-python-sdk#4869, pytorch/serve#1922"""
     text = "thank you, \u00e9 so much"
     data = text.encode()
     posts = [
@@ -155,7 +105,7 @@ def test_every_way_to_send_a_text_gets_the_same_answer(reference: Reference) -> 
 
 
 def test_bad_texts_fail_alone(reference: Reference) -> None:
-    """serve#1230, serve#1225"""
+    """pytorch/serve#1230, pytorch/serve#1225"""
     answers = reference.worker.predict(
         Post.json("ok"),
         Post(b"\xff\xd8\xff\xe0", "image/jpeg"),
@@ -180,7 +130,7 @@ ANY_BODY = st.one_of(
 @settings(max_examples=60, deadline=None)
 @given(post=ANY_BODY)
 def test_any_body_leaves_its_neighbours_answers_as_they_are(references: dict[str, Reference], post: Post) -> None:
-    """serve#1230"""
+    """pytorch/serve#1230"""
     reference = references["roberta"]
     first, answer, last = reference.worker.predict(Post.json(TEXTS[1]), post, Post.json("ok"))
     assert answer.status in {200, 400, 415, 422}
@@ -192,7 +142,7 @@ def test_any_body_leaves_its_neighbours_answers_as_they_are(references: dict[str
 def test_a_network_that_gives_nan_is_a_fault_in_valid_json(
     references: dict[str, Reference], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """serve#1304"""
+    """pytorch/serve#1304"""
     reference = references["bert"]
 
     def run(feeds: Any) -> np.ndarray:

@@ -1,5 +1,6 @@
 """serving.json, the `handler:` section and the environment, in that order of precedence."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -92,9 +93,36 @@ def test_every_option_has_a_variable(file: Path) -> None:
         "max_pixels",
         "token_budget",
         "image_batch",
+        "max_windows",
     ]
     environ = {f"MARSMITH_{name.upper()}": str(100 + place) for place, name in enumerate(names)}
-    assert Settings.load(file, None, environ).options == Options(100, 101, 102, 103, 104, 105, 106, 107)
+    options = Settings.load(file, None, {**environ, "MARSMITH_LONG_TEXT": "window"}).options
+    assert options == dataclasses.replace(Options(*range(100, 109)), long_text="window")
+    assert {field.name for field in dataclasses.fields(Options)} == {*names, "long_text"}
+
+
+def test_a_word_of_the_section_gives_way_to_one_of_the_environment(file: Path) -> None:
+    assert Settings.load(file, {}, {}).options.long_text is None
+    assert Settings.load(file, {"long_text": "error"}, {}).options.long_text == "error"
+    environ = {"MARSMITH_LONG_TEXT": "window"}
+    assert Settings.load(file, {"long_text": "error"}, environ).options.long_text == "window"
+
+
+@pytest.mark.parametrize("value", ["", "cut", "WINDOW", " error", 1, None, True, ["error"]])
+def test_a_word_must_be_one_of_its_choices(file: Path, value: Any) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings.load(file, {"long_text": value}, {})
+    assert str(caught.value) == (f"handler option long_text is {value!r}: set it to one of truncate, error, window")
+
+
+def test_archives_that_say_nothing_of_long_texts_cut_them(tmp_path: Path) -> None:
+    """The file's format stays 1: those of earlier builds load as they did."""
+    text = Settings.load(write(tmp_path), None, {}).text
+    assert text is not None
+    assert text.long_text == "truncate"
+    changed = Settings.load(write(tmp_path, text={**SERVING["text"], "long_text": "window"}), None, {}).text
+    assert changed is not None
+    assert changed.long_text == "window"
 
 
 def test_the_process_environment_is_read_by_default(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,13 +176,14 @@ def test_another_format_asks_for_a_new_build(tmp_path: Path) -> None:
         json.dumps({**SERVING, "options": None}).encode(),
         json.dumps({**SERVING, "options": {"topk": 1}}).encode(),
         json.dumps({**SERVING, "text": {"normalise": "tweet"}}).encode(),
+        json.dumps({**SERVING, "text": {**SERVING["text"], "long_text": "cut"}}).encode(),
         json.dumps({**SERVING, "image": [1]}).encode(),
         json.dumps({key: value for key, value in SERVING.items() if key != "name"}).encode(),
     ],
     ids=lambda content: repr(content)[:20],
 )
 def test_a_file_that_cannot_be_used_is_one_sentence_with_the_remedy(tmp_path: Path, content: bytes | None) -> None:
-    """serve#1010, serve#2030: fail at load, with the cause."""
+    """pytorch/serve#1010, pytorch/serve#2030: fail at load, with the cause."""
     path = tmp_path / "serving.json"
     if content is not None:
         path.write_bytes(content)

@@ -10,9 +10,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
+from handlers.errors import TooLarge
 from handlers.text import PackedBatch, TextEncoder, Tokens, normalise_tweet, pack
 from tests.tiny import MAX_TOKENS
 
+# Both tokenizers put one token before a text and one behind it.
+SPECIAL = 2
 STRINGS = [
     "ok",
     "What a GREAT day at the beach, thank you so much!",
@@ -74,7 +77,8 @@ def encoder_and_reference(checkpoint: Path, normalise: str = "none") -> tuple[Te
 def test_token_ids_are_those_of_transformers(text_checkpoints: dict[str, Path], model_type: str, text: str) -> None:
     encoder, reference = encoder_and_reference(text_checkpoints[model_type])
     tokens = encoder.encode(text)
-    assert tokens.ids == reference(text, truncation=True, max_length=MAX_TOKENS)["input_ids"]
+    assert tokens.windows == [reference(text, truncation=True, max_length=MAX_TOKENS)["input_ids"]]
+    assert tokens.count == len(tokens.windows[0])
     assert tokens.truncated is (len(reference(text)["input_ids"]) > MAX_TOKENS)
 
 
@@ -86,7 +90,7 @@ def test_token_ids_of_any_text_are_those_of_transformers(text_checkpoints: dict[
     @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=120))
     @example("\x00")
     def compare(text: str) -> None:
-        assert encoder.encode(text).ids == reference(text, truncation=True, max_length=MAX_TOKENS)["input_ids"]
+        assert encoder.encode(text).windows == [reference(text, truncation=True, max_length=MAX_TOKENS)["input_ids"]]
 
     compare()
 
@@ -104,7 +108,7 @@ def test_long_texts_are_read_only_as_far_as_they_fill_the_model(
     def compare(parts: list[str], glue: str) -> None:
         text = glue.join(parts)
         tokens = encoder.encode(text)
-        assert tokens.ids == reference(text, truncation=True, max_length=MAX_TOKENS)["input_ids"]
+        assert tokens.windows == [reference(text, truncation=True, max_length=MAX_TOKENS)["input_ids"]]
         assert tokens.truncated == (len(reference(text)["input_ids"]) > MAX_TOKENS)
 
     compare()
@@ -112,7 +116,7 @@ def test_long_texts_are_read_only_as_far_as_they_fill_the_model(
 
 def test_the_encoder_normalises_before_it_tokenises(text_checkpoints: dict[str, Path]) -> None:
     encoder, reference = encoder_and_reference(text_checkpoints["roberta"], "tweet")
-    assert encoder.encode("@alice see https://t.co/x").ids == reference("@user see http")["input_ids"]
+    assert encoder.encode("@alice see https://t.co/x").windows == [reference("@user see http")["input_ids"]]
 
 
 def test_an_unknown_normalisation_is_refused_at_load(text_checkpoints: dict[str, Path]) -> None:
@@ -122,22 +126,23 @@ def test_an_unknown_normalisation_is_refused_at_load(text_checkpoints: dict[str,
 
 @pytest.mark.parametrize("model_type", ["bert", "roberta"])
 def test_truncation_begins_with_the_first_token_too_many(text_checkpoints: dict[str, Path], model_type: str) -> None:
-    """kserve#3450; the special tokens count."""
+    """kserve/kserve#3450; the special tokens count."""
     encoder, reference = encoder_and_reference(text_checkpoints[model_type])
     exact = " ".join(["a"] * (MAX_TOKENS - 2))
     assert len(reference(exact)["input_ids"]) == MAX_TOKENS
-    assert (len(encoder.encode(exact).ids), encoder.encode(exact).truncated) == (MAX_TOKENS, False)
-    assert encoder.encode(exact + " a") == Tokens(encoder.encode(exact).ids, True)
+    assert (encoder.encode(exact).count, encoder.encode(exact).truncated) == (MAX_TOKENS, False)
+    assert encoder.encode(exact + " a") == Tokens(encoder.encode(exact).windows, SPECIAL, True)
 
 
 @pytest.mark.parametrize("model_type", ["bert", "roberta"])
 def test_ten_thousand_words_are_cut_to_what_the_model_reads(text_checkpoints: dict[str, Path], model_type: str) -> None:
-    """kserve#3450"""
+    """kserve/kserve#3450"""
     encoder, reference = encoder_and_reference(text_checkpoints[model_type])
     tokens = encoder.encode("great day " * 5000)
     assert tokens.truncated is True
-    assert tokens.ids == reference("great day " * 50, truncation=True, max_length=MAX_TOKENS)["input_ids"]
-    assert tokens.ids[-1] == reference.sep_token_id
+    (ids,) = tokens.windows
+    assert ids == reference("great day " * 50, truncation=True, max_length=MAX_TOKENS)["input_ids"]
+    assert ids[-1] == reference.sep_token_id
 
 
 def test_what_the_tokenizer_file_says_of_padding_and_truncation_is_overruled(
@@ -153,7 +158,69 @@ def test_what_the_tokenizer_file_says_of_padding_and_truncation_is_overruled(
     padded = TextEncoder(tmp_path / "tokenizer.json", "none", MAX_TOKENS)
     text = "the train leaves at nine"
     assert padded.encode(text) == plain.encode(text)
-    assert len(plain.encode(text).ids) > 4
+    assert plain.encode(text).count > 4
+
+
+def whole(reference: Any, text: str) -> list[int]:
+    """The ids of a text, however long."""
+    return list(reference(text)["input_ids"])
+
+
+@pytest.mark.parametrize("model_type", ["bert", "roberta"])
+def test_windows_lie_side_by_side_and_miss_nothing(text_checkpoints: dict[str, Path], model_type: str) -> None:
+    file = text_checkpoints[model_type] / "tokenizer.json"
+    encoder = TextEncoder(file, "none", MAX_TOKENS, "window", 1000)
+    _, reference = encoder_and_reference(text_checkpoints[model_type])
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(st.sampled_from([*STRINGS, " " * 300, "\n", "long" * 200]), min_size=1, max_size=30))
+    def compare(parts: list[str]) -> None:
+        ids, tokens = whole(reference, "".join(parts)), encoder.encode("".join(parts))
+        content = [token for window in tokens.windows for token in window[1:-1]]
+        assert [ids[0], *content, ids[-1]] == ids
+        assert {(window[0], window[-1]) for window in tokens.windows} == {(ids[0], ids[-1])}
+        assert all(len(window) == MAX_TOKENS for window in tokens.windows[:-1])
+        assert len(tokens.windows[-1]) <= MAX_TOKENS
+        assert (tokens.count, tokens.truncated) == (len(ids), False)
+
+    compare()
+
+
+@pytest.mark.parametrize("model_type", ["bert", "roberta"])
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_no_more_windows_are_read_than_allowed(text_checkpoints: dict[str, Path], model_type: str, most: int) -> None:
+    encoder = TextEncoder(text_checkpoints[model_type] / "tokenizer.json", "none", MAX_TOKENS, "window", most)
+    fits = " ".join(["a"] * (MAX_TOKENS - SPECIAL) * most)
+    exact, more, endless = encoder.encode(fits), encoder.encode(fits + " a"), encoder.encode(f"{fits} " * 5000)
+    assert (len(exact.windows), exact.count, exact.truncated) == (most, (MAX_TOKENS - SPECIAL) * most + SPECIAL, False)
+    assert more == endless == Tokens(exact.windows, SPECIAL, True)
+
+
+@pytest.mark.parametrize("model_type", ["bert", "roberta"])
+def test_a_text_too_long_can_be_refused(text_checkpoints: dict[str, Path], model_type: str) -> None:
+    """kserve/kserve#3450; only what it takes to know is tokenised."""
+    encoder = TextEncoder(text_checkpoints[model_type] / "tokenizer.json", "none", MAX_TOKENS, "error")
+    fits = " ".join(["a"] * (MAX_TOKENS - SPECIAL))
+    assert (encoder.encode(fits).count, encoder.encode(fits).truncated) == (MAX_TOKENS, False)
+    with pytest.raises(TooLarge, match=rf"^The text has {MAX_TOKENS + 1} tokens, .* reads {MAX_TOKENS}\.$") as caught:
+        encoder.encode(fits + " a")
+    assert (caught.value.status, caught.value.type) == (413, "too_large")
+    with pytest.raises(TooLarge, match=r"^The text has at least \d{3} tokens"):
+        encoder.encode("a " * 100_000)
+
+
+@pytest.mark.parametrize(("lengths", "weights"), [([5], [1]), ([40, 12], [38, 10]), ([40, 40, 3], [38, 38, 1])])
+def test_the_mean_of_windows_is_weighted_by_their_tokens(lengths: list[int], weights: list[int]) -> None:
+    tokens = Tokens([[1] * length for length in lengths], SPECIAL, False)
+    scores = [np.array([0.1 * place, 1 - 0.1 * place], np.float32) for place in range(len(lengths))]
+    mean = sum(weight * score for weight, score in zip(weights, scores, strict=True)) / sum(weights)
+    assert tokens.average(scores) == pytest.approx(mean, abs=1e-6)
+    assert tokens.average(scores).dtype == np.float32
+
+
+def test_a_text_without_tokens_has_its_windows_scores() -> None:
+    scores = np.array([0.25, 0.75], np.float32)
+    assert Tokens([[2, 3]], SPECIAL, False).average([scores]).tolist() == [0.25, 0.75]
 
 
 def test_a_packed_batch_lays_texts_end_to_end() -> None:
@@ -170,6 +237,13 @@ def test_a_packed_batch_lays_texts_end_to_end() -> None:
 def test_a_packed_batch_of_one_starts_at_zero() -> None:
     batch = PackedBatch.of([[7, 8]], first_position=0)
     assert (batch.position_ids.tolist(), batch.segment_ids.tolist(), batch.starts.tolist()) == ([0, 1], [0, 0], [0])
+
+
+def test_a_padding_token_spelt_out_in_a_text_takes_no_position() -> None:
+    """RoBERTa's first position is behind its padding token's id."""
+    batch = PackedBatch.of([[0, 7, 1, 8, 1, 1, 9], [0, 7]], first_position=2)
+    assert batch.position_ids.tolist() == [2, 3, 1, 4, 1, 1, 5, 2, 3]
+    assert PackedBatch.of([[0, 7, 1]], first_position=0).position_ids.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -191,10 +265,10 @@ def test_the_budget_splits_the_texts(lengths: list[int], budget: int, slices: li
 
 
 @given(
-    st.lists(st.lists(st.integers(0, 999), min_size=1, max_size=30), max_size=20), st.integers(0, 60), st.integers(0, 2)
+    st.lists(st.lists(st.integers(2, 999), min_size=1, max_size=30), max_size=20), st.integers(0, 60), st.integers(0, 2)
 )
 def test_packing_keeps_every_text_in_order_within_the_budget(texts: list[list[int]], budget: int, first: int) -> None:
-    """serve#1792, kserve#3438, serve#2121"""
+    """pytorch/serve#1792, kserve/kserve#3438, pytorch/serve#2121"""
     unpacked = []
     for part, batch in pack(texts, budget, first):
         ends = [*batch.starts[1:].tolist(), len(batch.input_ids)]

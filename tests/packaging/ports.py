@@ -1,7 +1,7 @@
 """Ports for the tests' own servers."""
 
+from marsmith.configuration import Ports
 from marsmith.errors import ServerError
-from marsmith.server import Ports
 
 
 def free_ports() -> Ports:

@@ -65,6 +65,25 @@ def test_an_architecture_for_another_task_is_refused(recipe: Recipe) -> None:
 
 
 @pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"id2label": {"0": "stars"}}, r"answers with a number \(regression\)"),
+        ({"problem_type": "regression"}, r"answers with a number \(regression\)"),
+        ({"problem_type": "multi_label_classification"}, "gives every label a probability of its own"),
+    ],
+)
+def test_what_does_not_choose_one_label_is_refused(recipe: Recipe, changes: dict[str, Any], says: str) -> None:
+    edit_config(recipe, **changes)
+    with pytest.raises(CheckpointError, match=f"{says}.* fine-tune this one for single_label_classification"):
+        resolve(recipe)
+
+
+def test_one_label_of_several_is_what_every_task_answers(recipe: Recipe) -> None:
+    edit_config(recipe, problem_type="single_label_classification")
+    assert resolve(recipe).labels == ["negative", "neutral", "positive"]
+
+
+@pytest.mark.parametrize(
     ("labels", "says"),
     [
         ({}, "no complete id2label"),

@@ -54,7 +54,8 @@ def test_an_image_travels_whole(tmp_path: Path) -> None:
     golden = record(recipe(tmp_path, task="food", samples=[{"image": "dish.png"}]), LABELS, Fixed())
     (request,) = golden.requests
     assert request.name == "dish.png"
-    assert request.body() == base64.b64decode(request.image or "") == b"the bytes of the file"
+    assert request.body() == b"the bytes of the file"
+    assert base64.b64decode(json.loads(golden.to_json())["requests"][0]["image"]) == b"the bytes of the file"
     assert [dish["label"] for dish in request.expect["dishes"]] == ["positive", "neutral", "negative"]
 
 
@@ -66,6 +67,13 @@ def test_a_sample_that_the_checkpoint_answers_otherwise_is_refused(tmp_path: Pat
 def test_a_sample_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=r"The sample .*gone\.png cannot be read: No such file"):
         record(recipe(tmp_path, task="food", samples=[{"image": "gone.png"}]), LABELS, Fixed())
+
+
+def test_an_absolute_path_does_not_travel(tmp_path: Path) -> None:
+    (tmp_path / "dish.png").write_bytes(b"png")
+    golden = record(recipe(tmp_path, task="food", samples=[{"image": str(tmp_path / "dish.png")}]), LABELS, Fixed())
+    assert [one.name for one in golden.requests] == ["dish.png"]
+    assert str(tmp_path).encode() not in golden.to_json()
 
 
 @pytest.mark.parametrize("task", ["sentiment", "food"])
@@ -106,6 +114,7 @@ EXPECTED = {"label": "a", "scores": {"a": 0.7, "b": 0.3}, "dishes": [{"label": "
         ({"scores": {"a": 0.7002, "b": 0.3}}, "answer.scores.a is 0.7002, not 0.7"),
         ({"scores": {"a": float("nan"), "b": 0.3}}, "answer.scores.a is nan, not 0.7"),
         ({"scores": {"a": True, "b": 0.3}}, "answer.scores.a is True, not 0.7"),
+        ({"scores": {"a": 10**400, "b": 0.3}}, f"answer.scores.a is {10**400!r}, not 0.7"),
         ({"scores": {"a": 0.7}}, "answer.scores.b is None, not 0.3"),
         ({"scores": [0.7, 0.3]}, "answer.scores is a list of 2, not a dict of 2"),
         ({"dishes": []}, "answer.dishes is a list of 0, not a list of 1"),
@@ -135,7 +144,32 @@ def test_an_archive_without_golden_requests_has_none(tmp_path: Path) -> None:
     assert read(path) is None
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"format": 2, "requests": []}', b'{"requests": [{"name": 1}]}'])
+REQUEST = {"name": "text 1", "text": "hm", "expect": {"label": "a"}, "tolerance": 1e-4}
+
+
+def golden_json(**change: Any) -> bytes:
+    return json.dumps({"requests": [{key: one for key, one in (REQUEST | change).items() if one is not ...}]}).encode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"[" * 100_000,
+        b'{"format": 2, "requests": []}',
+        golden_json(name=1),
+        golden_json(text=...),
+        golden_json(image="aGk="),
+        golden_json(text=..., image="no base64!"),
+        golden_json(expect={}),
+        golden_json(tolerance=float("inf")),
+        golden_json(tolerance=float("nan")),
+        golden_json(tolerance=1),
+        golden_json(tolerance=-1),
+    ],
+    ids=range(13),
+)
 def test_golden_requests_that_are_none_are_one_sentence(tmp_path: Path, content: bytes) -> None:
     from pathlib import PurePosixPath
 

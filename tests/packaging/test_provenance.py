@@ -31,7 +31,7 @@ from marsmith.recipe import Recipe
 file = Path(sys.argv[1]) / "recipe.toml"
 recipe = Recipe.load(file)
 checkpoint = resolve(recipe)
-text = provenance(recipe, file.read_bytes(), checkpoint, inputs(recipe, checkpoint), {PRODUCTS})
+text = provenance(recipe, checkpoint, inputs(recipe, checkpoint), {PRODUCTS})
 sys.stdout.buffer.write(text)
 """
 
@@ -56,7 +56,7 @@ def names_read(recipe: Recipe) -> list[str]:
 
 
 def statement(recipe: Recipe, checkpoint: Checkpoint, materials: dict[str, str]) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(provenance(recipe, b"the recipe", checkpoint, materials, PRODUCTS))
+    document: dict[str, Any] = json.loads(provenance(recipe, checkpoint, materials, PRODUCTS))
     return document
 
 
@@ -78,7 +78,7 @@ def test_it_is_an_in_toto_statement_with_slsa_provenance_of_the_products(recipe:
 
 def test_the_one_external_parameter_is_the_recipe(recipe: Recipe) -> None:
     definition = statement(recipe, local(recipe.directory), {})["predicate"]["buildDefinition"]
-    assert definition["externalParameters"] == {"recipe": {"name": "tiny", "digest": {"sha256": sha256(b"the recipe")}}}
+    assert definition["externalParameters"] == {"recipe": {"name": "tiny", "digest": {"sha256": sha256(recipe.toml)}}}
 
 
 def test_the_materials_are_the_dependencies_in_the_order_of_their_names(recipe: Recipe) -> None:

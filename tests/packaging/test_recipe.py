@@ -24,6 +24,7 @@ def test_a_minimal_recipe_gets_explicit_serving_values(tmp_path: Path) -> None:
         1,
         16,
     )
+    assert recipe.long_text == "truncate"
 
 
 def test_a_directory_stands_for_its_recipe(tmp_path: Path) -> None:
@@ -44,6 +45,8 @@ def test_a_directory_stands_for_its_recipe(tmp_path: Path) -> None:
         (MINIMAL + "[serving]\nworkers = 0", "serving.workers"),  # serve#2038: no minimum above a maximum
         (MINIMAL + 'labels = ["a", "a"]', "labels must be distinct"),
         (MINIMAL + 'nutrition = "n.csv"', "nutrition is for the food task only"),
+        (MINIMAL + 'long_text = "cut"', "long_text: Input should be 'truncate', 'error' or 'window'"),
+        (MINIMAL.replace("sentiment", "food") + 'long_text = "error"', "long_text is for the sentiment task only"),
         (MINIMAL + '[[samples]]\nexpect = "a"', "give either text or image"),
         (
             MINIMAL + 'license = "openrail"',

@@ -19,9 +19,10 @@ from rich.console import Console
 from marsmith import mar
 from marsmith.builder import Built
 from marsmith.client import Client
+from marsmith.configuration import Ports, effective_config
 from marsmith.errors import ServerError
 from marsmith.predict import predict_to
-from marsmith.server import Ports, Server, effective_config
+from marsmith.server import Server
 from tests.packaging.forgery import members
 from tests.packaging.ports import free_ports
 

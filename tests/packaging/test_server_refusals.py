@@ -10,8 +10,9 @@ import pytest
 from marsmith import mar
 from marsmith.builder import Built
 from marsmith.errors import ArchiveError, ServerError, VerifyError
+from marsmith.keys import keygen
 from marsmith.server import Server
-from marsmith.signing import keygen, sign
+from marsmith.signing import sign
 from tests.packaging.forgery import members, unpacked
 from tests.packaging.ports import free_ports
 

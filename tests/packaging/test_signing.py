@@ -11,8 +11,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
 
 from marsmith import mar
+from marsmith.envelope import PAYLOAD_TYPE
 from marsmith.errors import ArchiveError, SigningError, VerifyError
-from marsmith.signing import PAYLOAD_TYPE, keygen, sign
+from marsmith.keys import keygen
+from marsmith.serving import dump_json
+from marsmith.signing import sign
 from marsmith.verify import Report, verify
 from tests.packaging.forgery import content, members, rewritten, unpacked, write_sound
 
@@ -85,7 +88,8 @@ def test_signing_again_replaces_the_signature_and_repeats_its_bytes(signed: Path
 def test_a_removed_signature_is_missed(signed: Path, keys: tuple[Path, Path]) -> None:
     (problem,) = required(forged(signed, None), keys[1]).problems
     assert (problem.kind, problem.member, problem.message) == ("signature", mar.SIGNATURE, "it is not signed")
-    assert verify(signed, keys[1]).signature == "none"
+    assert not verify(signed, keys[1]).ok  # a key that is given must have signed
+    assert verify(signed).signature == "none"
 
 
 def test_a_signature_of_another_archive_is_no_signature(signed: Path, tmp_path: Path, keys: tuple[Path, Path]) -> None:
@@ -115,12 +119,38 @@ def test_a_change_with_new_digests_needs_the_key(signed: Path, tmp_path: Path, k
         {"signatures": [{"sig": base64.b64encode(bytes(64)).decode()}]},
         {"signatures": [{"sig": ""}]},
         {"signatures": "none"},
+        {"approved-by": "somebody"},
     ],
     ids=lambda change: "-".join(f"{key}={str(value)[:10]}" for key, value in change.items()),
 )
 def test_a_signature_that_was_touched_is_bad(signed: Path, keys: tuple[Path, Path], change: dict[str, object]) -> None:
     envelope = json.loads(signature_of(signed)) | change
     assert required(forged(signed, json.dumps(envelope).encode()), keys[1]).signature == "bad"
+
+
+def test_nothing_can_be_added_to_a_signature(signed: Path, keys: tuple[Path, Path]) -> None:
+    """Whoever reads the envelope may take all of it for signed."""
+    envelope = json.loads(signature_of(signed))
+    (one,) = envelope["signatures"]
+    for signatures in ([one, one], [{**one, "keyid": "ab" * 32}], [{**one, "note": "trust me"}]):
+        touched = dump_json({**envelope, "signatures": signatures})
+        assert required(forged(signed, touched), keys[1]).signature == "bad"
+    assert required(forged(signed, dump_json(envelope)), keys[1]).signature == "valid"
+    assert required(forged(signed, json.dumps(envelope).encode()), keys[1]).signature == "bad"
+
+
+def test_signing_through_a_link_signs_what_it_leads_to(signed: Path, tmp_path: Path, keys: tuple[Path, Path]) -> None:
+    forged(signed, None)
+    (tmp_path / "link.mar").symlink_to(signed)
+    sign(tmp_path / "link.mar", keys[0])
+    assert (tmp_path / "link.mar").is_symlink()
+    assert required(signed, keys[1]).ok
+
+
+@pytest.mark.parametrize("name", [".", "", "/"])
+def test_a_key_needs_a_file_name(name: str) -> None:
+    with pytest.raises(SigningError, match="is a directory"):
+        keygen(Path(name))
 
 
 @pytest.mark.parametrize("junk", [b"", b"null", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"payload": 1}'])

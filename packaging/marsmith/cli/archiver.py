@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from marsmith.cli.console import AsJson, dump, err, escape, out
+from marsmith.cli.console import AsJson, dump, escape, out, print_warnings
 
 
 def archive(
@@ -59,10 +59,7 @@ def archive(
         requirements_file=requirements_file,
         config_file=config_file,
     )
-    for one in archived.warnings:
-        err.print(
-            f"[yellow]warning:[/] {escape(f'{one.code} {one.where}: {one.message} {one.remedy}')}", soft_wrap=True
-        )
+    print_warnings(archived.warnings)
     if as_json:
         dump(dataclasses.asdict(archived))
     else:

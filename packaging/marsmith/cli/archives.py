@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from marsmith.cli.console import Archive, AsJson, dump, out, status
+from marsmith.cli.console import Archive, AsJson, dump, out, print_warnings, status
 from marsmith.digest import file_sha256
 
 
@@ -24,6 +24,7 @@ def build(
     with status() as progress:
         built = build_archive(recipe, output, progress)
         sha256 = file_sha256(built.path)
+    print_warnings(built.warnings)
     if as_json:
         dump(
             {
@@ -31,6 +32,7 @@ def build(
                 "size": built.size,
                 "sha256": sha256,
                 "members": built.members,
+                "golden": built.golden,
                 "parity": built.parity,
             }
         )
@@ -43,8 +45,8 @@ def print_built(built: Any, sha256: str) -> None:
     from marsmith.show import size
 
     out.print(
-        f"built {built.path} ({size(built.size)}, {built.members} members, "
-        f"logits within {built.parity:.1e} of the checkpoint's)\nsha256 {sha256}",
+        f"built {built.path} ({size(built.size)}, {built.members} members, logits within {built.parity:.1e} of the "
+        f"checkpoint's, {built.golden} golden requests answered)\nsha256 {sha256}",
         soft_wrap=True,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 if TYPE_CHECKING:
+    from marsmith.lint.findings import Finding
     from marsmith.progress import Progress
 
 out = Console(highlight=False)
@@ -35,8 +36,9 @@ def escape(text: str) -> str:
 
 
 def dump(value: Any) -> None:
-    """Print one JSON value on a line of its own."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
+    """Print one JSON value on a line of its own; half a surrogate pair, which is no character, stays its escape."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    sys.stdout.write(text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n")
 
 
 @contextmanager
@@ -44,6 +46,14 @@ def status() -> Iterator[Progress]:
     """A spinner on standard error; yields the function that says what is being done."""
     with err.status("starting") as spinner:
         yield lambda step: spinner.update(escape(step))
+
+
+def print_warnings(findings: Iterable[Finding]) -> None:
+    """Say on standard error what lint thinks may be meant otherwise."""
+    for one in findings:
+        err.print(
+            f"[yellow]warning:[/] {escape(f'{one.code} {one.where}: {one.message} {one.remedy}')}", soft_wrap=True
+        )
 
 
 def bearer(token: str | None) -> dict[str, str]:

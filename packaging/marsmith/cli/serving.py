@@ -23,7 +23,8 @@ def serve(
     require_signature: RequireSignature = False,
 ) -> None:
     """Verify archives, then serve them on this machine with a real TorchServe until Ctrl-C."""
-    from marsmith.server import Ports, Server
+    from marsmith.configuration import Ports
+    from marsmith.server import Server
 
     with Server(archives, Ports(port), token=token, key=key, require_signature=require_signature) as server:
         _start(server)
@@ -85,8 +86,9 @@ def demo(
     """
     import dataclasses
 
+    from marsmith.configuration import Ports
     from marsmith.demo import ask, build_starters, check, next_steps
-    from marsmith.server import Ports, Server
+    from marsmith.server import Server
     from marsmith.show import answers_table
 
     Ports(port).check_free()

@@ -95,7 +95,7 @@ def keygen(
     as_json: AsJson = False,
 ) -> None:
     """Make an Ed25519 key pair for signing archives."""
-    from marsmith.signing import keygen as make_keys
+    from marsmith.keys import keygen as make_keys
 
     public = make_keys(path)
     if as_json:

@@ -10,6 +10,7 @@ from marsmith.lint.findings import Finding
 from marsmith.lint.imports import lint_imports
 from marsmith.lint.loading import lint_loading
 from marsmith.lint.manifest import named
+from marsmith.lint.metrics import lint_metrics
 from marsmith.lint.modules import Modules, parse
 from marsmith.lint.requirements import required
 from marsmith.lint.shadows import lint_shadows
@@ -30,4 +31,5 @@ def lint_code(tree: Tree, manifest: Mapping[str, Any]) -> list[Finding]:
         roots.append(handler.find(modules) or "")
         findings += lint_entry(tree, modules, handler)
         findings += lint_loading(tree, manifest, modules, handler)
-    return [*findings, *lint_imports(modules, required(tree, manifest), roots), *lint_shadows(modules)]
+    findings += lint_imports(modules, required(tree, manifest), roots)
+    return [*findings, *lint_shadows(modules), *lint_metrics(modules)]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-from marsmith.lint import lint_archive, lint_recipe
+from marsmith.lint import lint, lint_recipe
 from marsmith.lint.findings import Finding
 from marsmith.lint.index import lint_index
+from marsmith.lint.manifest import read_manifest
+from marsmith.lint.requirements import requirements_member
 from marsmith.lint.tree import archive_tree
-from marsmith.manifest import REQUIREMENTS_FILE, requirements
+from marsmith.manifest import requirements
 from marsmith.progress import Progress
 from marsmith.recipe import Recipe
 
@@ -20,10 +22,10 @@ def lint_target(target: Path, progress: Progress, *, offline: bool) -> list[Find
     Raises RecipeError and ArchiveError.
     """
     progress("linting")
-    if target.is_file() and (target.suffix == ".mar" or zipfile.is_zipfile(target)):
-        findings = lint_archive(target)
+    if target.suffix == ".mar" or (target.is_file() and zipfile.is_zipfile(target)):
         with archive_tree(target) as tree:
-            pins = tree.text(REQUIREMENTS_FILE) or ""
+            findings = lint(tree)
+            pins = tree.text(requirements_member(tree, read_manifest(tree))) or ""
     else:
         findings = lint_recipe(target)
         pins = requirements(Recipe.load(target).task).decode("utf-8")

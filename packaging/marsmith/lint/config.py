@@ -11,8 +11,8 @@ from marsmith.limits import MAX_YAML_BYTES
 from marsmith.lint.findings import Finding
 from marsmith.lint.manifest import named
 from marsmith.lint.tree import Tree
-from marsmith.lint.yamls import Document, YamlFault, load
 from marsmith.manifest import CONFIG_FILE
+from marsmith.yamls import Document, YamlFault, load
 
 # The least value of each key that is a whole number. Below it TorchServe takes a default, and for maxBatchDelay 100.
 INTEGERS = {

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from marsmith.errors import LintError
+from marsmith.untrusted import printable
 
 Severity = Literal["error", "warning"]
-
-# A name or key out of a hostile archive may be of any length; this much of it is enough to find it.
-MAX_SHOWN_CHARACTERS = 500
+# Of many errors, a refusal says the first ones; `marsmith lint` shows them all.
+SHOWN_ERRORS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ RULES: dict[str, Rule] = {
     "M109": _warning("a folder of modules without `__init__.py` has the name of a module that hides it"),
     "M110": _error("TorchServe's own loader finds no weights that it can load"),
     "M111": _warning("an import that may never run, in a function or in a file beside, does not resolve"),
+    "M112": _warning("a metric of the handler's own, which TorchServe drops"),
     "M201": _warning("there is no model-config.yaml, so TorchServe starts a worker for each core"),
     "M202": _error("a model-config.yaml lies in the archive, but the manifest does not name it"),
     "M203": _error("model-config.yaml is empty, no mapping of keys, or cannot be parsed"),
@@ -106,7 +107,7 @@ class Finding:
 
     def __post_init__(self) -> None:
         for name in ("where", "message", "remedy"):
-            object.__setattr__(self, name, _printable(getattr(self, name)))
+            object.__setattr__(self, name, printable(getattr(self, name)))
 
     @property
     def severity(self) -> Severity:
@@ -118,17 +119,12 @@ def refuse(findings: Iterable[Finding], what: str) -> None:
     """Raise LintError when one of the findings about `what` is an error."""
     errors = [one for one in findings if one.severity == "error"]
     if errors:
-        listed = "; ".join(f"{one.code} {one.where}: {one.message} {one.remedy}" for one in errors)
-        raise LintError(f"{what} would not serve as it should: {listed}")
+        listed = " ".join(f"{one.code} {one.where}: {one.message} {one.remedy}" for one in errors[:SHOWN_ERRORS])
+        more = len(errors) - SHOWN_ERRORS
+        raise LintError(f"{what} would not serve as it should. {listed}" + (f" And {more} more." if more > 0 else ""))
 
 
 def rules_table() -> str:
     """All rules as the Markdown table of README.md."""
     rows = [f"| {code} | {rule.severity} | {rule.title} |" for code, rule in RULES.items()]
     return "\n".join(["| code | severity | finding |", "|--|--|--|", *rows]) + "\n"
-
-
-def _printable(text: str) -> str:
-    """The text without what could move a terminal's cursor or fail to be encoded: names come from archives."""
-    shown = text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}…"
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in shown)

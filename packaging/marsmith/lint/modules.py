@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from marsmith.limits import MAX_TEXT_BYTES
+from marsmith.limits import MAX_PARSED_BYTES, MAX_TEXT_BYTES
 from marsmith.lint.findings import Finding
 from marsmith.lint.tree import Tree
 
@@ -78,17 +78,25 @@ class Modules:
 
 
 def parse(tree: Tree) -> tuple[dict[str, ast.Module], list[Finding]]:
-    """The syntax tree of each .py member by its name, and a finding for each one that does not compile."""
+    """The syntax tree of each .py member by its name, and a finding for each one that does not compile.
+
+    Of more than MAX_PARSED_BYTES of source, only the files nearest to the root have one: a tree takes up to 300 times
+    its source's memory.
+    """
     parsed: dict[str, ast.Module] = {}
     findings: list[Finding] = []
-    for member in tree.files:
+    room = MAX_PARSED_BYTES
+    for member in sorted(tree.files, key=lambda name: (name.count("/"), name)):
         if not member.endswith(".py") or tree.sizes[member] > MAX_TEXT_BYTES:
             continue
         source = tree.head(member, MAX_TEXT_BYTES)
         if source is None:
             continue
+        room -= len(source)
         try:
-            parsed[member] = _parse(source)
+            module = _parse(source)
+            if room >= 0:
+                parsed[member] = module
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             line = getattr(error, "lineno", None)
             findings.append(

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from marsmith.lint.findings import Finding
+from marsmith.names import unsafe
 
-DRIVE = re.compile(r"[A-Za-z]:")
-# Linux's NAME_MAX: no file system of a server takes more.
-MAX_PART_BYTES = 255
-# Control characters, surrogates that stand for bytes which are not UTF-8, and the two separators of lines.
-FORBIDDEN_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
 LEFTOVERS = frozenset(
     {"__pycache__", "__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini", ".git", ".gitignore", ".gitattributes", ".svn"}
     | {".hg", ".ipynb_checkpoints", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".idea", ".vscode", ".venv"}
@@ -37,26 +32,6 @@ def lint_names(names: Sequence[str]) -> Iterator[Finding]:
             yield Finding("M403", name, "The name is a file here and a folder elsewhere.", "Rename one of them.")
     yield from lint_case(files)
     yield from _lint_leftovers(files)
-
-
-def unsafe(name: str) -> str | None:
-    """Why no archive should hold a member of this name; None when it may."""
-    parts = name.removesuffix("/").split("/")
-    if not name.strip("/"):
-        return "is empty"
-    if name.startswith("/") or DRIVE.match(name):
-        return "is absolute"
-    if ".." in parts:
-        return "leaves the archive with '..'"
-    if "\\" in name:
-        return "has a backslash, which is a folder on Windows and not on Linux"
-    if any(unicodedata.category(character) in FORBIDDEN_CATEGORIES for character in name):
-        return "has a control character, or bytes that are not UTF-8"
-    if "" in parts or "." in parts:
-        return "has an empty part or '.' in it, so it is not the one that it is unpacked to"
-    if any(len(part.encode("utf-8")) > MAX_PART_BYTES for part in parts):
-        return f"has a part of more than {MAX_PART_BYTES} bytes"
-    return None
 
 
 def lint_case(names: Iterable[str]) -> Iterator[Finding]:

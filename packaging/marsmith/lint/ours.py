@@ -12,8 +12,6 @@ from marsmith.lint.findings import Finding
 from marsmith.lint.tree import Tree
 from marsmith.serving import Serving
 
-SERVING = "model/serving.json"
-
 
 def lint_ours(tree: Tree, manifest: Mapping[str, Any]) -> list[Finding]:
     """What is wrong with serving.json, wherever it lies, and what an archive of Marsmith lacks."""
@@ -21,27 +19,27 @@ def lint_ours(tree: Tree, manifest: Mapping[str, Any]) -> list[Finding]:
 
 
 def _lint_serving(tree: Tree) -> Iterator[Finding]:
-    if SERVING not in tree.sizes:
+    if mar.SERVING not in tree.sizes:
         return
-    text = tree.text(SERVING)
+    text = tree.text(mar.SERVING)
     remedy = "Build the archive again with marsmith build, which writes it."
     if text is None:
-        yield Finding("M501", SERVING, "It is no UTF-8 text that can be read.", remedy)
+        yield Finding("M501", mar.SERVING, "It is no UTF-8 text that can be read.", remedy)
         return
     try:
         serving = Serving.model_validate_json(text)
     except ValidationError as error:
         details = error.errors(include_input=False, include_url=False, include_context=False)
         places = sorted({".".join(map(str, one["loc"])) or "the whole file" for one in details})
-        yield Finding("M501", SERVING, f"These parts are not valid: {', '.join(places)}.", remedy)
+        yield Finding("M501", mar.SERVING, f"These parts are not valid: {', '.join(places)}.", remedy)
         return
     if not serving.labels:
-        yield Finding("M502", SERVING, "It has no labels, so no answer can be named.", "Give the recipe labels.")
+        yield Finding("M502", mar.SERVING, "It has no labels, so no answer can be named.", "Give the recipe labels.")
 
 
 def _lint_missing(tree: Tree) -> Iterator[Finding]:
-    if SERVING not in tree.sizes:
-        yield Finding("M501", SERVING, "It is missing, and the handlers need it.", "Build the archive again.")
+    if mar.SERVING not in tree.sizes:
+        yield Finding("M501", mar.SERVING, "It is missing, and the handlers need it.", "Build the archive again.")
     if mar.DIGESTS not in tree.sizes:
         yield Finding(
             "M503", mar.DIGESTS, "Nothing can be verified without it.", "Build the archive again with marsmith build."

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from marsmith import mar
-from marsmith.signing import keygen, sign
+from marsmith.keys import keygen
+from marsmith.signing import sign
 from marsmith.verify import verify
 from tests.packaging.archiver.packing import ENDINGS, FORMATS, MIB, contents, manifest, names, pack, write
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from marsmith.errors import LintError
-from marsmith.lint.findings import MAX_SHOWN_CHARACTERS, RULES, Finding, refuse, rules_table
+from marsmith.lint.findings import RULES, Finding, refuse, rules_table
+from marsmith.untrusted import MAX_SHOWN_CHARACTERS
 
 ROOT = Path(__file__).parents[3]
 SOURCES = sorted((ROOT / "packaging/marsmith/lint").glob("*.py"))
@@ -40,8 +41,13 @@ def test_every_rule_is_found_somewhere_and_every_code_is_a_rule() -> None:
 def test_refuse_names_each_error_with_its_place_and_remedy() -> None:
     with pytest.raises(LintError, match=r"M103 handler\.py:3: It does not compile\. Correct it\.") as caught:
         refuse([WARNING, ERROR], "The archive of mine")
-    assert str(caught.value).startswith("The archive of mine would not serve as it should: ")
+    assert str(caught.value).startswith("The archive of mine would not serve as it should. M")
     assert "M406" not in str(caught.value)
+
+
+def test_refuse_says_how_many_more_there_are() -> None:
+    with pytest.raises(LintError, match=r"M103 .* M103 .* M103 .* And 2 more\.$"):
+        refuse([ERROR] * 5, "The archive of mine")
 
 
 def test_warnings_alone_are_not_refused() -> None:

@@ -8,8 +8,8 @@ from marsmith.limits import MAX_MEMBERS, MAX_TEXT_BYTES, MAX_TOTAL_BYTES, MAX_YA
 from marsmith.lint import lint
 from marsmith.lint.findings import RULES
 from marsmith.lint.members import lint_members
-from marsmith.lint.names import unsafe
 from marsmith.lint.tree import Tree
+from marsmith.names import unsafe
 from tests.packaging.lint.trees import codes, lint_with, only
 
 

@@ -1,0 +1,61 @@
+"""Where a server listens, and the configuration that it is started with."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+
+from marsmith.errors import ServerError
+from marsmith.resources import config_properties
+
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The five TCP ports of a server, from `first` on."""
+
+    first: int = 8080
+
+    @property
+    def url(self) -> str:
+        """Where predictions are asked for."""
+        return f"http://{HOST}:{self.first}"
+
+    @property
+    def management_url(self) -> str:
+        """Where models are described."""
+        return f"http://{HOST}:{self.first + 1}"
+
+    def properties(self) -> dict[str, str]:
+        """The lines of config.properties that name them."""
+        return {
+            "inference_address": self.url,
+            "management_address": self.management_url,
+            "metrics_address": f"http://{HOST}:{self.first + 2}",
+            "grpc_inference_port": str(self.first + 3),
+            "grpc_management_port": str(self.first + 4),
+        }
+
+    def check_free(self) -> None:
+        """Raise ServerError for the first port that something listens on."""
+        for port in range(self.first, self.first + 5):
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    probe.bind((HOST, port))
+                except (OSError, OverflowError) as error:
+                    raise ServerError(
+                        f"Port {port} cannot be used ({error}): stop what listens there, or choose others with --port."
+                    ) from None
+
+
+def effective_config(ports: Ports, *, token: bool) -> str:
+    """config.properties with these ports and this choice of tokens."""
+    changes = ports.properties() | {"disable_token_authorization": str(not token).lower()}
+    lines = []
+    for line in config_properties().read_text(encoding="utf-8").splitlines():
+        key = line.partition("=")[0]
+        lines.append(f"{key}={changes.pop(key)}" if key in changes else line)
+    lines += [f"{key}={value}" for key, value in changes.items()]
+    return "\n".join(lines) + "\n"
