@@ -67,10 +67,10 @@ TEXT_SETTINGS: dict[str, dict[str, Any]] = {
         "share_att_key": True,
         "pos_att_type": ["p2c", "c2p"],
     },
-    "distilbert": {"hidden_dim": 48},
+    "distilbert": {"hidden_dim": 48, "initializer_range": 0.3},
     "electra": {"embedding_size": 16},
     # Layers that see all tokens, and those that see eight around each.
-    "modernbert": {"local_attention": 8, "global_attn_every_n_layers": 2, "num_hidden_layers": 3},
+    "modernbert": {"local_attention": 8, "global_attn_every_n_layers": 2},
     "mpnet": {},
     "roberta": {"type_vocab_size": 1},
     "xlm-roberta": {"type_vocab_size": 1},

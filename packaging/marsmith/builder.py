@@ -130,5 +130,5 @@ def _reference(recipe: Recipe, checkpoint: Any) -> Any:
     from marsmith.reference import ImageReference, TextReference  # torch and transformers: seconds
 
     if recipe.task == "sentiment":
-        return TextReference(checkpoint, recipe.normalise)
+        return TextReference(checkpoint, recipe.normalise, recipe.long_text)
     return ImageReference(checkpoint)

@@ -17,11 +17,12 @@ from typing import IO, Any, Literal
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from marsmith import envelope, layout, mar
+from marsmith.bombs import check_limits
 from marsmith.errors import ArchiveError, SigningError, VerifyError
 from marsmith.keys import read_public_key
 from marsmith.limits import MAX_DIRECTORY_BYTES, MAX_PAPER_BYTES
 from marsmith.names import unsafe
-from marsmith.scan import Directory, Listed, Member, Problem, Unreadable, check_limits, read_directory
+from marsmith.scan import Directory, Listed, Member, Problem, Unreadable, read_directory
 from marsmith.untrusted import json_value, mapping
 
 # Two digests, a size and a name for each member.

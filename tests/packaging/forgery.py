@@ -31,9 +31,9 @@ def members(files: Mapping[str, bytes]) -> dict[PurePosixPath, mar.Source]:
     return {PurePosixPath(name): data for name, data in files.items()}
 
 
-def check(data: bytes, path: Path) -> Report:
+def check(data: bytes, path: Path, key: Path | None = None) -> Report:
     path.write_bytes(data)
-    return verify(path)
+    return verify(path, key)
 
 
 def spans(data: bytes) -> Iterator[tuple[str, int, int]]:
