@@ -92,8 +92,8 @@ def _is_usable(profile: bytes) -> bool:
 def _transform(profile: bytes) -> ImageCms.ImageCmsTransform | None:
     """From the profile to sRGB; None where the profile is broken, or is sRGB itself.
 
-    The rendering intent is perceptual, which ICC.1:2022 (0.4) has for photographs and Firefox takes for all; for the
-    profiles of cameras and screens, which are a matrix and curves, it is the same as relative colorimetric.
+    The rendering intent is perceptual, the one for photographs; for the profiles of cameras and screens, which are a
+    matrix and curves, it is the same as relative colorimetric.
     """
     mode = MODES[profile[16:20]]
     try:

@@ -110,14 +110,12 @@ def test_a_wrong_normalisation_is_caught(sentiment: Path, tmp_path: Path) -> Non
 def test_an_archive_that_answers_otherwise_is_never_built(
     food_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from marsmith import reference
-
-    settings = reference.image_settings
+    from marsmith.processor import image_settings
 
     def darker(path: Path) -> Any:
-        return settings(path).model_copy(update={"rescale_factor": 1 / 300})
+        return image_settings(path).model_copy(update={"rescale_factor": 1 / 300})
 
-    monkeypatch.setattr(reference, "image_settings", darker)
+    monkeypatch.setattr("marsmith.reference.image_settings", darker)
     with pytest.raises(GoldenError, match=r"answers 5 of 5 golden requests otherwise than the checkpoint: turned\.jpg"):
         build(food_recipe, tmp_path)
     assert list(tmp_path.iterdir()) == []
