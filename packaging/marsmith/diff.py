@@ -30,7 +30,7 @@ class Change:
 class _Side:
     card: Card
     digests: Mapping[str, str]
-    answers: Mapping[str, Any]
+    answers: Mapping[str, golden.Request]
 
 
 def diff(before: Path, after: Path) -> list[Change]:
@@ -52,7 +52,7 @@ def _read(path: Path) -> _Side:
             with zip_file.open(name) as stream:
                 digests[name] = hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
     recorded = golden.read(path)
-    answers = {one.name: one.expect for one in recorded.requests} if recorded else {}
+    answers = {one.name: one for one in recorded.requests} if recorded else {}
     return _Side(inspect(path), digests, answers)
 
 
@@ -94,8 +94,18 @@ def _golden(a: _Side, b: _Side) -> Iterator[Change]:
             yield Change("golden", f"{name} removed", "", "")
         elif name not in a.answers:
             yield Change("golden", f"{name} added", "", "")
-        elif found := list(golden.differences(a.answers[name], b.answers[name], golden.TOLERANCE)):
-            yield Change("golden", name, "", found[0])
+        else:
+            yield from _request(name, a.answers[name], b.answers[name])
+
+
+def _request(name: str, a: golden.Request, b: golden.Request) -> Iterator[Change]:
+    """A request's text or image is never shown."""
+    if (a.text, a.image) != (b.text, b.image):
+        yield Change("golden", f"{name} asks something else", "", "")
+    elif found := list(golden.differences(a.expect, b.expect, max(a.tolerance, b.tolerance))):
+        yield Change("golden", name, "", found[0])
+    if a.tolerance != b.tolerance:
+        yield Change("golden", f"{name} tolerance", str(a.tolerance), str(b.tolerance))
 
 
 def _members(a: _Side, b: _Side) -> Iterator[Change]:

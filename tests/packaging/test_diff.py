@@ -94,6 +94,16 @@ def test_golden_answers_are_compared_with_their_tolerance(food_archive: Built, t
     assert after.startswith("answer.dishes[0].score is 0.5, not ")
 
 
+def test_another_question_is_said_without_showing_it(sentiment_archive: Built, tmp_path: Path) -> None:
+    def edit(golden: dict[str, Any]) -> None:
+        golden["requests"][0]["text"] = "a private text"
+        golden["requests"][1]["tolerance"] = 0.01
+
+    other = edited(sentiment_archive, tmp_path / "m.mar", lambda files: edit_json(files, mar.GOLDEN, edit))
+    changes = of_kind(diff(sentiment_archive.path, other), "golden")
+    assert changes == [("probe 1 asks something else", "", ""), ("probe 2 tolerance", "0.0001", "0.01")]
+
+
 def test_two_models_differ_in_what_they_are(food_archive: Built, sentiment_archive: Built) -> None:
     changes = diff(food_archive.path, sentiment_archive.path)
     assert ("task", "food", "sentiment") in of_kind(changes, "model")

@@ -31,6 +31,18 @@ def test_an_archive_that_is_not_sound_is_never_served(food_archive: Built, tmp_p
         Server([cut], free_ports())
 
 
+def test_what_was_verified_is_what_is_served(food_archive: Built, tmp_path: Path) -> None:
+    """Between the check and TorchServe's reading, the file may be written again by whoever can."""
+    archive = Path(shutil.copy(food_archive.path, tmp_path / "food.mar"))
+    server = Server([archive], free_ports())
+    archive.write_bytes(b"something else")
+    assert server.archives["food"].read_bytes() == food_archive.path.read_bytes()
+    private = server.archives["food"].parent.parent
+    assert private.stat().st_mode & 0o077 == 0
+    server.stop()
+    assert not private.exists()
+
+
 def test_a_server_that_requires_signatures_refuses_what_has_none(food_archive: Built, tmp_path: Path) -> None:
     archive = Path(shutil.copy(food_archive.path, tmp_path / "food.mar"))
     key = keygen(tmp_path / "key.pem")

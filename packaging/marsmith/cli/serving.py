@@ -26,7 +26,10 @@ def serve(
     from marsmith.configuration import Ports
     from marsmith.server import Server
 
-    with Server(archives, Ports(port), token=token, key=key, require_signature=require_signature) as server:
+    with status() as progress:
+        progress("verifying")
+        server = Server(archives, Ports(port), token=token, key=key, require_signature=require_signature)
+    with server:
         _start(server)
         if token:
             err.print(f"TorchServe's tokens, which expire after an hour: {server.key_file}", soft_wrap=True)
