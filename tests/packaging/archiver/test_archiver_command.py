@@ -108,7 +108,7 @@ def test_an_error_of_lint_is_refused_and_nothing_is_written(here: Path, monkeypa
     finding = Finding("T001", "handler.py", "It is broken.", "Repair it.")
     monkeypatch.setattr(marsmith.lint, "lint", lambda tree: [finding])
     with pytest.raises(
-        LintError, match=r"m\.mar would not serve as it should: T001 handler\.py: It is broken\. Repair"
+        LintError, match=r"m\.mar would not serve as it should\. T001 handler\.py: It is broken\. Repair"
     ):
         pack()
     assert [file.name for file in here.iterdir()] == ["handler.py"]
