@@ -41,8 +41,6 @@ SEALS = (DIGESTS, SIGNATURE)
 CHUNK_BYTES = 4 << 20
 # Chunks that wait for the hash while the next are copied.
 HASH_LAG = 4
-# The disk is asked to take what was written each time this much was, while the rest is still being hashed.
-FLUSH_BYTES = 32 << 20
 # Text is deflated; everything else is stored, so that it is copied and mapped at the disk's speed.
 DEFLATED_SUFFIXES = frozenset({".py", ".json", ".yaml", ".yml", ".txt", ".md"})
 # Past this a deflated member could outgrow the 32-bit sizes that its header is written with.
@@ -120,17 +118,14 @@ class Writer:
         self._entries = entries or []
         self._names = {entry.name for entry in self._entries}
         self._store = store
-        # hashlib lets go of the interpreter: the second core hashes while the first one copies, and the disk flushes.
-        self._hasher, self._flusher = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
-        self._flushes: list[Future[None]] = []
-        self._unflushed = 0
+        # hashlib lets go of the interpreter: the second core hashes while the first one copies.
+        self._hasher = ThreadPoolExecutor(1)
 
     def __enter__(self) -> Writer:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._hasher.shutdown()
-        self._flusher.shutdown()
 
     def add(self, name: PurePosixPath, source: Source) -> Member:
         """Copy one member in, hashing on the way.
@@ -182,7 +177,6 @@ class Writer:
             crc = zlib.crc32(chunk, crc)
             size += len(chunk)
             put(compressor.compress(chunk) if compressor else chunk)
-            self._flush_behind(len(chunk))
             if len(hashing) > HASH_LAG:
                 hashing.popleft().result()
         for one in hashing:
@@ -191,17 +185,8 @@ class Writer:
             put(compressor.flush())
         return crc, compressed, Member(size, content.hexdigest(), lying.hexdigest() if compressor else None)
 
-    def _flush_behind(self, count: int) -> None:
-        self._unflushed += count
-        if self._unflushed >= FLUSH_BYTES:
-            self._unflushed = 0
-            with contextlib.suppress(io.UnsupportedOperation):  # a stream in memory
-                self._flushes.append(self._flusher.submit(os.fdatasync, self._stream.fileno()))
-
     def close(self) -> None:
-        """Write the central directory. Raises OSError for what the disk did not take."""
-        for one in self._flushes:
-            one.result()
+        """Write the central directory."""
         begin = self._stream.tell()
         for entry in self._entries:
             self._stream.write(layout.central_header(entry))
