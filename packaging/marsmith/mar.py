@@ -38,9 +38,9 @@ PROVENANCE = "MAR-INF/provenance.json"
 SERVING = "model/serving.json"
 # They seal the rest, so they stand last and stored: one bit of them more or less shows in their CRC.
 SEALS = (DIGESTS, SIGNATURE)
-CHUNK_BYTES = 4 << 20
-# Chunks that wait for the hash while the next are copied.
-HASH_LAG = 4
+CHUNK_BYTES = 1 << 20
+# Chunks that may wait for the hash while the next are copied.
+HASH_LAG = 8
 # Text is deflated; everything else is stored, so that it is copied and mapped at the disk's speed.
 DEFLATED_SUFFIXES = frozenset({".py", ".json", ".yaml", ".yml", ".txt", ".md"})
 # Past this a deflated member could outgrow the 32-bit sizes that its header is written with.
@@ -120,6 +120,7 @@ class Writer:
         self._store = store
         # hashlib lets go of the interpreter: the second core hashes while the first one copies.
         self._hasher = ThreadPoolExecutor(1)
+        self._buffers: list[bytearray] = []
 
     def __enter__(self) -> Writer:
         return self
@@ -164,26 +165,44 @@ class Writer:
         )
         crc = size = compressed = 0
 
-        def put(data: bytes) -> None:
+        def put(data: bytes | memoryview) -> None:
             nonlocal compressed
             self._stream.write(data)
             compressed += len(data)
             if compressor:
                 lying.update(data)
 
-        hashing: deque[Future[None]] = deque()
-        while chunk := reader.read(CHUNK_BYTES):
-            hashing.append(self._hasher.submit(content.update, chunk))
+        for chunk in self._chunks(reader, content.update):
             crc = zlib.crc32(chunk, crc)
             size += len(chunk)
             put(compressor.compress(chunk) if compressor else chunk)
-            if len(hashing) > HASH_LAG:
-                hashing.popleft().result()
-        for one in hashing:
-            one.result()
         if compressor:
             put(compressor.flush())
         return crc, compressed, Member(size, content.hexdigest(), lying.hexdigest() if compressor else None)
+
+    def _chunks(self, reader: IO[bytes], update: Callable[[memoryview], None]) -> Iterator[memoryview]:
+        """What the reader holds, in few buffers that are used again and again; the hasher follows behind.
+
+        Fresh memory for each chunk would cost more than the copy.
+        """
+        hashing: deque[tuple[Future[None], bytearray]] = deque()
+        while True:
+            if len(hashing) == HASH_LAG:
+                self._take_back(*hashing.popleft())
+            buffer = self._buffers.pop() if self._buffers else bytearray(CHUNK_BYTES)
+            count = reader.readinto(buffer)  # type: ignore[attr-defined] # of every binary reader
+            if not count:
+                self._buffers.append(buffer)
+                break
+            chunk = memoryview(buffer)[:count]
+            hashing.append((self._hasher.submit(update, chunk), buffer))
+            yield chunk
+        for hashed in hashing:
+            self._take_back(*hashed)
+
+    def _take_back(self, hashed: Future[None], buffer: bytearray) -> None:
+        hashed.result()
+        self._buffers.append(buffer)
 
     def close(self) -> None:
         """Write the central directory."""
