@@ -28,6 +28,7 @@ from handlers.kserve import V2Answer, elements, given_id, is_grpc, is_v2
 
 KEYS = ("text", "data", "inputs", "b64")
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
+UNREADABLE_CHARSET = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,11 @@ def items(request: Request) -> Items:
 def _content_type(header: str) -> tuple[str, str]:
     message = Message()
     message["content-type"] = header or "application/octet-stream"
-    return (message.get_content_type() if header else ""), message.get_content_charset("utf-8")
+    try:
+        charset = message.get_content_charset("utf-8")
+    except (LookupError, TypeError, ValueError):  # `charset*0=a; charset*=b` and other parameters of RFC 2231
+        charset = UNREADABLE_CHARSET
+    return (message.get_content_type() if header else ""), charset
 
 
 def _item(value: Any, media_type: str, charset: str) -> Item:

@@ -178,6 +178,13 @@ class Worker:
         """Whether the process still runs."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        """The process, for who measures or ends it. Raises ServerError before it is started."""
+        if self._process is None:
+            raise ServerError("The worker is not started.")
+        return self._process.pid
+
     def last_words(self) -> str:
         """The last line of the log that is not empty."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log.exists() else []
