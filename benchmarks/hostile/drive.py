@@ -28,6 +28,8 @@ WATCHDOG_S = 60.0
 SAMPLE_BATCHES = 25
 # Failures that are told one by one; all are counted.
 MOST_FAILURES = 100
+# What a handler prints must be in the log before the next batch is.
+UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
 DEATH, HANG, LEAK = "death", "hang", "content in the log"
 
 
@@ -87,7 +89,7 @@ class Drive:
     ) -> None:
         self._archive = archive
         self._generator = generator
-        self._environ = environ
+        self._environ = {**UNBUFFERED, **(environ or {})}
         self._watchdog_s = watchdog_s
         self._tell = tell
         self.tally = Tally(generator.task, generator.seed)

@@ -18,7 +18,7 @@ from marsmith.worker import WorkerRequest
 
 LARGEST_BATCH = 16
 # Of the requests, those that must be answered as when they were alone; and one at least in each batch.
-GOOD_SHARE = 0.2
+GOOD_SHARE = 0.08
 MOST_INSTANCES = 4
 # The largest files and texts are not sent in lists, where nothing more would be learnt from so much more work.
 LARGEST_IN_A_LIST = 100_000
@@ -87,7 +87,7 @@ class Generator:
         """A few instances, good ones among them."""
         good = list(self.good.values())
         several = [
-            self.instance(rng) if rng.random() < 2 / 3 else rng.choice(good)
+            self.instance(rng) if rng.random() < 5 / 6 else rng.choice(good)
             for _ in range(rng.randint(0, MOST_INSTANCES))
         ]
         return [one for one in several if len(one.body.data) <= LARGEST_IN_A_LIST]
@@ -194,16 +194,16 @@ class Generator:
 
 Maker = Callable[[Generator, Random], tuple[str, Made]]
 MAKERS: dict[str, tuple[float, Maker]] = {
-    "one": (40, Generator.alone),
-    "several": (15, Generator.many),
-    "form": (10, Generator.form),
+    "one": (38, Generator.alone),
+    "several": (12, Generator.many),
+    "form": (9, Generator.form),
     "wrong tensors": (5, Generator.wrong_tensors),
-    "gRPC": (5, Generator.grpc),
-    "any document": (8, Generator.any_document),
-    "damaged document": (8, Generator.damaged_document),
+    "gRPC": (4, Generator.grpc),
+    "any document": (9, Generator.any_document),
+    "damaged document": (9, Generator.damaged_document),
     "monstrous document": (4, Generator.monster),
     "document at the edge of depth": (1, Generator.edge),
-    "absurd type": (8, Generator.absurd_type),
+    "absurd type": (9, Generator.absurd_type),
     "any bytes": (5, Generator.any_bytes),
 }
 

@@ -83,7 +83,7 @@ def _flood(rng: Random, alphabet: str) -> str:
 
 
 def _laced(rng: Random, alphabet: str) -> str:
-    return "".join(character + rng.choice(alphabet) for character in ordinary(rng))
+    return "".join(character + rng.choice(alphabet) for character in words(rng, rng.randint(1, 20))) + canary(rng)
 
 
 def _at_the_limit(rng: Random) -> str:
@@ -95,9 +95,9 @@ def _at_the_limit(rng: Random) -> str:
 
 
 def _surrogate(rng: Random) -> str:
-    text = ordinary(rng)
+    text = words(rng, rng.randint(1, 20))
     place = rng.randint(0, len(text))
-    return text[:place] + rng.choice(SURROGATES) + text[place:]
+    return text[:place] + rng.choice(SURROGATES) + text[place:] + canary(rng)
 
 
 def _any_characters(rng: Random) -> str:
