@@ -66,7 +66,8 @@ def test_the_dependencies_are_all_pinned_in_the_constraints() -> None:
     from packaging.utils import canonicalize_name
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["test"]]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["bench"], *extras["test"]]
     pinned = {
         canonicalize_name(Requirement(line).name): Requirement(line).specifier
         for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()

@@ -55,7 +55,7 @@ def broken_tensors(rng: Random, values: Sequence[Any]) -> dict[str, Any]:
     """A v2 request with something wrong in it."""
     request = tensors(rng, values or ["x"])
     tensor = rng.choice(request["inputs"])
-    shapes = ([], [2**64], [-1, -1], [10**9] * 8, [1] * 9, [1.0], ["1"], [True], None, {}, 5, [0])
+    shapes: tuple[Any, ...] = ([], [2**64], [-1, -1], [10**9] * 8, [1] * 9, [1.0], ["1"], [True], None, {}, 5, [0])
     match rng.randrange(6):
         case 0:
             tensor["shape"] = rng.choice(shapes)

@@ -44,7 +44,7 @@ FAULTS = {
     "not JSON": "answers = [body.replace(b'}', b', \"x\": NaN}') for body in answers]",
     "no type": "[context.set_response_content_type(place, 'text/plain') for place in range(len(data))]",
     "one answer less": "answers = answers[1:]",
-    "quotes": "answers = [body.replace(b'\"message\": \"', b'\"message\": \"zqcanary') for body in answers]",
+    "quotes": 'answers = [body.replace(b\'"message": "\', b\'"message": "zqcanary\') for body in answers]',
 }
 
 

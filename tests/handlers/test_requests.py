@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from ts.context import Context, RequestProcessor
 
-from handlers.errors import MalformedRequest, UnprocessableInstance
+from handlers.decoding import text_of
+from handlers.errors import MalformedRequest, UnprocessableInstance, UnsupportedMedia
 from handlers.requests import Item, Items, Request, items
 
 JSON = "application/json"
@@ -221,6 +222,26 @@ def context(*headers: Mapping[str, Any]) -> Context:
     made.request_processor = [RequestProcessor(dict(header)) for header in headers]
     made.request_ids = {index: f"id-{index}" for index in range(len(headers))}
     return made
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        "charset*0*=a; charset*=b",
+        "charset*=b; charset*1=a",
+        "charset*=\x00''a",
+        f"charset*{'9' * 5000}=a",
+        "charset=klingon",
+        'charset="utf-8',
+    ],
+    ids=range(6),
+)
+def test_a_charset_that_cannot_be_read_is_unknown(parameters: str) -> None:
+    """RFC 2231's parameters, out of order, are more than Python's email package can sort."""
+    (item,) = body(bytearray(b"hi"), f"text/plain; {parameters}").items
+    assert item.media_type == "text/plain"
+    with pytest.raises(UnsupportedMedia, match="charset"):
+        text_of(item, max_bytes=9)
 
 
 @pytest.mark.parametrize("name", ["content-type", "Content-Type", "CONTENT-TYPE"])
