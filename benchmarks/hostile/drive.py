@@ -23,8 +23,8 @@ from benchmarks.hostile.judge import Judge, check_result
 from benchmarks.hostile.log import Log
 from marsmith.worker import Worker, WorkerAnswer, WorkerRequest
 
-# As long as the starters' own responseTimeout, after which TorchServe ends a worker.
-WATCHDOG_S = 60.0
+# A little less than the starters' own responseTimeout, after which TorchServe ends a worker.
+WATCHDOG_S = 55.0
 SAMPLE_BATCHES = 25
 # Failures that are told one by one; all are counted.
 MOST_FAILURES = 100
