@@ -39,12 +39,8 @@ FAULTS = {
     "hangs": "first() and time.sleep(600)",
     "harms": "answers = [turned(body) for body in answers]",
     "logs": "print(data)",
-    "logs bytes": "sys.stderr.write(''.join(str(value) for fields in data for value in fields.values()))",
     "status": "[context.set_response_status(503, 'busy', place) for place in range(len(data))]",
-    "not JSON": "answers = [body.replace(b'}', b', \"x\": NaN}') for body in answers]",
-    "no type": "[context.set_response_content_type(place, 'text/plain') for place in range(len(data))]",
     "one answer less": "answers = answers[1:]",
-    "quotes": 'answers = [body.replace(b\'"message": "\', b\'"message": "zqcanary\') for body in answers]',
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.hostile.__main__ import main
 from benchmarks.hostile.drive import DEATH, HANG, LEAK, Drive, watchdog
 from benchmarks.hostile.generator import Generator
-from benchmarks.hostile.judge import HARMED, INVALID, STATUS
+from benchmarks.hostile.judge import HARMED, STATUS
 from tests.benchmarks.hostile_handlers import bad_archive
 
 REQUESTS = 600
@@ -39,12 +39,8 @@ def test_a_worker_answers_hostile_requests_and_leaves_their_neighbours_alone(
         ("hangs", HANG),
         ("harms", HARMED),
         ("logs", LEAK),
-        ("logs bytes", LEAK),
         ("status", STATUS),
-        ("not JSON", INVALID),
-        ("no type", INVALID),
         ("one answer less", STATUS),
-        ("quotes", INVALID),
     ],
 )
 def test_each_fault_of_a_handler_is_found(store: Path, tmp_path: Path, fault: str, kind: str) -> None:
