@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+import numpy as np
+
 from handlers.base import BatchHandler
 from handlers.decoding import image_bytes_of
 from handlers.engine import Engine, Float32Array, softmax
@@ -33,12 +35,13 @@ class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
 
     def predict(self, instances: Sequence[Uint8Array]) -> list[Float32Array]:
         """Each image's probabilities float32[labels]."""
+        return list(softmax(self.logits(instances)))
+
+    def logits(self, instances: Sequence[Uint8Array]) -> Float32Array:
+        """Pixels of at least one image -> logits float32[B, labels], in batches of `image_batch` images."""
         step = max(1, self.settings.options.image_batch)
-        results: list[Float32Array] = []
-        for begin in range(0, len(instances), step):
-            pixels = normalise(instances[begin : begin + step], self.image)
-            results += list(softmax(self.engine.run({"pixel_values": pixels})))
-        return results
+        parts = [instances[begin : begin + step] for begin in range(0, len(instances), step)]
+        return np.concatenate([self.engine.run({"pixel_values": normalise(part, self.image)}) for part in parts])
 
     def encode(self, result: Float32Array) -> dict[str, object]:
         """The top-k dishes, best first; `nutrition` is null where the table does not know the dish."""

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from handlers.base import BatchHandler
 from handlers.decoding import text_of
 from handlers.engine import Engine, Float32Array, softmax
@@ -40,11 +42,15 @@ class SentimentHandler(BatchHandler[Tokens, tuple[Tokens, Any]]):
     def predict(self, instances: Sequence[Tokens]) -> list[tuple[Tokens, Any]]:
         """Each instance with its probabilities float32[labels]."""
         windows = [ids for tokens in instances for ids in tokens.windows]
-        scores: list[Float32Array] = []
+        scores = iter(softmax(np.stack(self.logits(windows))))
+        return [(tokens, tokens.average(list(islice(scores, len(tokens.windows))))) for tokens in instances]
+
+    def logits(self, windows: Sequence[Sequence[int]]) -> list[Float32Array]:
+        """Token ids of each window -> its logits float32[labels], in batches under the token budget."""
+        logits: list[Float32Array] = []
         for _, batch in batches(windows, self.settings.options.token_budget, self.text):
-            scores += list(softmax(self.engine.run(batch.feeds())))
-        rest = iter(scores)
-        return [(tokens, tokens.average(list(islice(rest, len(tokens.windows))))) for tokens in instances]
+            logits += list(self.engine.run(batch.feeds()))
+        return logits
 
     def encode(self, result: tuple[Tokens, Any]) -> dict[str, object]:
         """The best label, every label's score, and how much of the text was read."""
