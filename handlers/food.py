@@ -11,7 +11,9 @@ from handlers.base import BatchHandler
 from handlers.decoding import image_bytes_of
 from handlers.engine import Engine, Float32Array, softmax
 from handlers.image import Uint8Array, limit_threads, normalise, open_image, resize
+from handlers.metrics import PIXELS
 from handlers.requests import Item
+from handlers.saliency import saliency
 
 
 class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
@@ -31,7 +33,9 @@ class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
         """Image file -> uint8[H, W, 3] pixels of the network's input size."""
         options = self.settings.options
         data = image_bytes_of(item, options.max_image_bytes)
-        return resize(open_image(data, options.max_pixels), self.image)
+        image = open_image(data, options.max_pixels)
+        self.metrics.add(PIXELS, image.width * image.height)
+        return resize(image, self.image)
 
     def predict(self, instances: Sequence[Uint8Array]) -> list[Float32Array]:
         """Each image's probabilities float32[labels]."""
@@ -42,6 +46,15 @@ class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
         step = max(1, self.settings.options.image_batch)
         parts = [instances[begin : begin + step] for begin in range(0, len(instances), step)]
         return np.concatenate([self.engine.run({"pixel_values": normalise(part, self.image)}) for part in parts])
+
+    def explain(self, instance: Uint8Array) -> dict[str, object]:
+        """The answer of /predictions, and what each region of the image adds to the best dish's logit."""
+        missing = np.divide(self.image.mean, self.image.rescale_factor)  # what the network reads as zero
+        runs = self.settings.options.explain_runs
+        return {
+            "prediction": self.encode(self.predict([instance])[0]),
+            "explanation": saliency(instance, self.settings.labels, missing, self.logits, runs, self.check_time),
+        }
 
     def encode(self, result: Float32Array) -> dict[str, object]:
         """The top-k dishes, best first; `nutrition` is null where the table does not know the dish."""

@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from handlers.attributions import Window, affordable_runs, attributions
 from handlers.base import BatchHandler
 from handlers.decoding import text_of
 from handlers.engine import Engine, Float32Array, softmax
+from handlers.errors import NotSupported
+from handlers.explain import most_parts
+from handlers.metrics import TOKENISE, TOKENS, TRUNCATED
 from handlers.requests import Item
 from handlers.text import TextEncoder, Tokens, batches
 
@@ -33,7 +37,12 @@ class SentimentHandler(BatchHandler[Tokens, tuple[Tokens, Any]]):
 
     def decode(self, item: Item) -> Tokens:
         """Text -> token ids, as many as the model reads."""
-        return self.encoder.encode(text_of(item, self.settings.options.max_text_bytes))
+        with self.metrics.stage(TOKENISE):
+            tokens = self.encoder.encode(text_of(item, self.settings.options.max_text_bytes))
+        self.metrics.add(TOKENS, tokens.count)
+        if tokens.truncated:
+            self.metrics.add(TRUNCATED)
+        return tokens
 
     def weight(self, instance: Tokens) -> int:
         """A long text costs as much as its windows."""
@@ -51,6 +60,20 @@ class SentimentHandler(BatchHandler[Tokens, tuple[Tokens, Any]]):
         for _, batch in batches(windows, self.settings.options.token_budget, self.text):
             logits += list(self.engine.run(batch.feeds()))
         return logits
+
+    def explain(self, instance: Tokens) -> dict[str, object]:
+        """The answer of /predictions, and what each token adds to the logits."""
+        if self.text.mask_token is None:
+            raise NotSupported("This model's tokenizer has no token that stands for a missing one.")
+        runs = affordable_runs(self.settings.options.explain_runs, sum(map(len, instance.windows)))
+        parts = self.encoder.parts(instance, most_parts(runs // len(instance.windows)))
+        windows = [Window(ids, some) for ids, some in zip(instance.windows, parts, strict=True)]
+        return {
+            "prediction": self.encode(self.predict([instance])[0]),
+            "explanation": attributions(
+                windows, self.settings.labels, self.text.mask_token, self.logits, runs, self.check_time
+            ),
+        }
 
     def encode(self, result: tuple[Tokens, Any]) -> dict[str, object]:
         """The best label, every label's score, and how much of the text was read."""

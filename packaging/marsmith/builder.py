@@ -10,7 +10,7 @@ from typing import Any
 
 from marsmith import golden, manifest, mar, replay
 from marsmith.checkpoint import TEXT_LAYOUTS, Checkpoint, resolve
-from marsmith.errors import ArchiveError
+from marsmith.errors import ArchiveError, CheckpointError
 from marsmith.export import GRAPH, WEIGHTS, check_parity
 from marsmith.lint import lint, lint_recipe
 from marsmith.lint.findings import Finding, refuse
@@ -103,7 +103,7 @@ def _model_members(recipe: Recipe, checkpoint: Checkpoint, reference: Any, scrat
         version=recipe.version,
         precision=recipe.precision,
         labels=checkpoint.labels,
-        options=Options(top_k=recipe.top_k),
+        options=Options(top_k=recipe.top_k, explain_runs=recipe.explain_runs),
         **{"text" if recipe.task == "sentiment" else "image": reference.settings},
     )
     config = {key: value for key, value in checkpoint.config.items() if key != "_name_or_path"}
@@ -130,5 +130,11 @@ def _reference(recipe: Recipe, checkpoint: Any) -> Any:
     from marsmith.reference import ImageReference, TextReference  # torch and transformers: seconds
 
     if recipe.task == "sentiment":
-        return TextReference(checkpoint, recipe.normalise, recipe.long_text)
+        reference = TextReference(checkpoint, recipe.normalise, recipe.long_text)
+        if recipe.explain and reference.settings.mask_token is None:
+            raise CheckpointError(
+                "The tokenizer has neither a mask token nor one for unknown words, so nothing can stand for what an "
+                "explanation leaves out: build with explain = false."
+            )
+        return reference
     return ImageReference(checkpoint)

@@ -47,7 +47,7 @@ def model_config(recipe: Recipe) -> bytes:
     minWorkers equals maxWorkers: TorchServe never scales by load, and ignores the pair when one is missing.
     """
     serving = recipe.serving
-    options: dict[str, object] = {"top_k": recipe.top_k}
+    options: dict[str, object] = {"top_k": recipe.top_k, "explain_runs": recipe.explain_runs}
     if recipe.task == "sentiment":
         options["long_text"] = recipe.long_text
     config = {

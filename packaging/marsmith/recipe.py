@@ -13,7 +13,7 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from marsmith.errors import RecipeError
-from marsmith.serving import LongText
+from marsmith.serving import EXPLAIN_RUNS, LongText
 
 RECIPE_FILE = "recipe.toml"
 # What TorchServe can route: it refuses a name with "..", and puts name and version into URLs.
@@ -76,6 +76,7 @@ class Recipe(_Section):
     top_k: int = Field(5, ge=1)
     normalise: Literal["none", "tweet"] = "none"
     long_text: LongText = "truncate"
+    explain: bool = False
     nutrition: Path | None = None
     serving: Serving = Serving()
     samples: list[Sample] = []
@@ -127,6 +128,11 @@ class Recipe(_Section):
         if self.task != "food" and self.nutrition is not None:
             raise ValueError("nutrition is for the food task only")
         return self
+
+    @property
+    def explain_runs(self) -> int:
+        """Runs of the network for one explanation; 0 where none is given."""
+        return EXPLAIN_RUNS if self.explain else 0
 
     def public_name(self, path: Path) -> str:
         """What a file of the recipe is called in the archive: an absolute path says something of this machine."""

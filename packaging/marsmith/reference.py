@@ -77,6 +77,7 @@ class TextReference:
             first_position=first_position,
             layout=text_layout(checkpoint.config),
             pad_token=config.pad_token_id or 0,
+            mask_token=_first(self.tokenizer.mask_token_id, self.tokenizer.unk_token_id),
             long_text=long_text,
         )
 
@@ -242,6 +243,11 @@ def _colours(image: Image.Image) -> ImageCms.ImageCmsTransform | None:
     except Exception:  # LittleCMS raises several types; a picture with a broken profile is shown as it is
         return None
     return transform if mode == "CMYK" or abs(change).max() > ROUNDING_LEVELS else None
+
+
+def _first(*ids: int | None) -> int | None:
+    """The first that there is."""
+    return next((one for one in ids if one is not None), None)
 
 
 def _tokenizer(path: Path) -> Any:

@@ -38,7 +38,7 @@ def test_whatever_fails_at_load_is_reported_by_torchserve(tmp_path: Path, error:
     handler.error = error
     with pytest.raises(RuntimeError) as caught:
         Worker(handler, make_root(tmp_path))
-    assert str(caught.value) == f"Model failed to load: {error}"
+    assert str(caught.value) == f"Model failed to load: {type(error).__name__}: {error}"
     assert caught.value.__cause__ is error
 
 
@@ -91,9 +91,9 @@ def test_the_workers_share_the_cores_unless_threads_are_set(
 
 
 def test_the_thread_plan_is_logged_at_load(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, "marsmith"):
         Worker(Shouter(), make_root(tmp_path, threads=3))
-    assert caplog.messages == ["shouter 1.0 loaded, 3 threads"]
+    assert caplog.messages[-1] == "shouter 1.0 loaded, 3 threads, warmed up by 0 golden requests"
 
 
 def test_a_worker_imports_neither_torch_nor_transformers_nor_marsmith() -> None:
