@@ -139,8 +139,9 @@ class BatchHandler(Generic[InstanceT, ResultT]):
             jobs = [self._decode(Request.of(fields, context, index)) for index, fields in enumerate(data)]
         with self.metrics.stage(NETWORK):
             _fill([job for job in jobs if not job.request.explain], self._predict_in_time)
-        with self.metrics.stage(EXPLAIN):
-            _fill([job for job in jobs if job.request.explain], self._explain_in_time)
+        if explained := [job for job in jobs if job.request.explain]:
+            with self.metrics.stage(EXPLAIN):
+                _fill(explained, self._explain_in_time)
         with self.metrics.stage(ENCODE):
             bodies = [self._respond(job).send(context, index) for index, job in enumerate(jobs)]
         self.metrics.add(INSTANCES, sum(len(job.slots) for job in jobs))

@@ -68,7 +68,9 @@ def overlay(pixels: Uint8Array, grid: Float64Array) -> Image.Image:
     """The image in grey under a heat map of the grid's values, which is smooth between the cells' middles."""
     photo = Image.fromarray(pixels).convert("L").convert("RGB")
     largest = np.abs(grid).max() or 1.0
-    heat = np.asarray(Image.fromarray((grid / largest).astype(np.float32)).resize(photo.size, Image.Resampling.BICUBIC))
+    heat = np.asarray(
+        Image.fromarray((grid / largest).astype(np.float32)).resize(photo.size, Image.Resampling.BILINEAR)
+    )
     colours = np.where(heat[:, :, None] > 0, FOR, AGAINST).astype(np.uint8)
     alpha = Image.fromarray((np.clip(np.abs(heat), 0, 1) * OPACITY * 255).astype(np.uint8))
     return Image.composite(Image.fromarray(colours), photo, alpha)

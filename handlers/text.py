@@ -130,12 +130,14 @@ class TextEncoder:
 
 def _parts(window: Encoding, text: str, most: int) -> list[Part]:
     starts: list[int] = []
-    end = behind = 0
+    start = end = behind = 0
     for position, (special, (begin, stop)) in enumerate(zip(window.special_tokens_mask, window.offsets, strict=True)):
         if special:
             continue
-        if not starts or begin >= end:
+        # The space before a word may be a token of its own, of no width: it goes with the word.
+        if not starts or begin >= end > start:
             starts.append(position)
+            start = begin
         end, behind = max(end, stop), position + 1
     if not starts:
         return [Part("", slice(0, 0))]

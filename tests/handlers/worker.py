@@ -32,6 +32,7 @@ class Post:
     content_type: str = ""
     parts: tuple[Part, ...] | None = None
     header: str = "Content-Type"
+    explain: bool = False
 
     @classmethod
     def json(cls, value: object) -> "Post":
@@ -119,6 +120,7 @@ def encode_batch(posts: Sequence[Post]) -> bytes:
     for index, post in enumerate(posts):
         frame += _sized(request_id(index).encode())
         headers = {post.header: post.content_type, "User-Agent": "test"} if post.content_type else {}
+        headers["explain"] = str(post.explain)
         for name, value in headers.items():
             frame += _sized(name.encode()) + _sized(value.encode())
         frame += struct.pack("!i", -1)

@@ -22,6 +22,7 @@ from marsmith.client import Client
 from marsmith.configuration import Ports, effective_config
 from marsmith.errors import ServerError
 from marsmith.predict import predict_to
+from marsmith.resources import config_properties
 from marsmith.server import Server
 from tests.packaging.forgery import members
 from tests.packaging.ports import free_ports
@@ -37,10 +38,10 @@ def png(colour: str = "red", size: tuple[int, int] = (50, 40)) -> bytes:
 
 def test_the_effective_configuration_changes_ports_and_tokens_only() -> None:
     ports = Ports(9100)
-    original = effective_config(Ports(), token=False).splitlines()
+    original = config_properties().read_text(encoding="utf-8").splitlines()
     changed = effective_config(ports, token=True).splitlines()
     differing = {line.partition("=")[0] for line in set(original) ^ set(changed)}
-    assert differing == {*ports.properties(), "disable_token_authorization"}
+    assert differing == {*ports.properties(), "disable_token_authorization", "metrics_config"}
     assert "inference_address=http://127.0.0.1:9100" in changed
     assert "enable_model_api=false" in changed
 
