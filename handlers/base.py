@@ -139,7 +139,7 @@ class BatchHandler(Generic[InstanceT, ResultT]):
             jobs = [self._decode(Request.of(fields, context, index)) for index, fields in enumerate(data)]
         with self.metrics.stage(NETWORK):
             _fill([job for job in jobs if not job.request.explain], self._predict_in_time)
-        if explained := [job for job in jobs if job.request.explain]:
+        if explained := [job for job in jobs if job.request.explain and not job.failure]:
             with self.metrics.stage(EXPLAIN):
                 _fill(explained, self._explain_in_time)
         with self.metrics.stage(ENCODE):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from handlers.requests import Item
+from handlers.requests import Item, Request, items
 
 GOLDEN = "MAR-INF/golden.json"
 # As many as show the network a batch of real inputs; more would only make the worker ready later.
@@ -22,4 +22,5 @@ def golden_items(archive: Path) -> list[Item]:
     if not file.exists():
         return []
     requests = json.loads(file.read_text(encoding="utf-8"))["requests"][:MOST]
-    return [Item(request[kind]) for request in requests for kind in KINDS if kind in request]
+    bodies = [request[kind] for request in requests for kind in KINDS if kind in request]
+    return [item for body in bodies for item in items(Request({"body": body}, {}, "")).items]
