@@ -71,7 +71,7 @@ def test_parts_that_act_alone_get_what_they_add() -> None:
     weights = np.array([[3.0], [-2.0], [0.0], [0.5]])
     explanation = explain(lambda masks: masks @ weights + 7, 4, 8)
     np.testing.assert_allclose(explanation.shares, weights, atol=1e-12)
-    assert (explanation.baseline, explanation.logits) == (7, 8.5)
+    assert (explanation.baseline.tolist(), explanation.logits.tolist()) == ([7], [8.5])
 
 
 @pytest.mark.parametrize("parts", [1, 2, 5, 12])

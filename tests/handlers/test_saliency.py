@@ -31,7 +31,7 @@ def test_only_the_region_that_the_network_looks_at_matters() -> None:
     white = np.full((40, 60, 3), 255, np.uint8)
     value = explained(white, 8)
     assert value["label"] == "bright corner"
-    np.testing.assert_allclose(value["attributions"], [[1 - 100 / 255, 0], [0, 0]], atol=1e-6)
+    np.testing.assert_allclose(value["attributions"], np.array([[1 - 100 / 255, 0], [0, 0]]), atol=1e-6)
     assert (value["logit"], value["baseline_logit"]) == pytest.approx((1, 100 / 255))
 
 
