@@ -2,7 +2,11 @@
 
 import concurrent.futures
 import io
+import json
+import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -136,6 +140,54 @@ def test_every_counter_is_seen_at_the_metrics_address(server: Server) -> None:
     for stage in ("decode", "tokenise", "network", "encode"):
         assert added("marsmith_seconds_total", f"plain {stage}") > 0
     assert {"PredictionTime", "ts_inference_requests_total", "Requests2XX"} <= set(after)
+
+
+def command(server: Server, *arguments: object) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "marsmith", "explain", "--url", server.ports.url, *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"})
+
+
+@pytest.mark.server
+def test_the_command_shows_an_explanation(server: Server, tmp_path: Path) -> None:
+    words, photo, overlay = tmp_path / "words.txt", tmp_path / "photo.png", tmp_path / "why.png"
+    words.write_text("a [red]great[/] day")
+    photo.write_bytes(picture())
+    shown = command(server, "why", words)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert {"great", "day", "positive"} <= set(re.findall(r"\w+", shown.stdout))
+    assert shown.stdout.count("[") == shown.stdout.count("]") == 2, "the text's own brackets are no markup"
+    told = json.loads(command(server, "why", words, "--json").stdout)
+    assert f"{told['explanation']['logits']['positive']:+.2f}" in shown.stdout
+    shown = command(server, "food", photo, "-o", overlay)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    with Image.open(overlay) as image:
+        assert (image.format, image.size) == ("PNG", (32, 32))
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    ("model", "content", "options", "message"),
+    [
+        ("plain", b"ok", [], "explain = true. (status 501)"),
+        ("why", b" ", [], "(status 422)"),
+        ("why", b"ok", ["-o", "why.png"], "leave out --output"),
+        ("food", b"\xff\xd8\xff", [], "(status 400)"),
+        ("food", None, [], "cannot be read: No such file"),
+        ("food", picture(), ["-o", "nowhere/why.png"], "cannot be written: No such file"),
+    ],
+)
+def test_what_cannot_be_explained_is_one_sentence(
+    server: Server, tmp_path: Path, model: str, content: bytes | None, options: list[str], message: str
+) -> None:
+    source = tmp_path / "source"
+    if content is not None:
+        source.write_bytes(content)
+    shown = command(server, model, source, *(tmp_path / one if "png" in one else one for one in options))
+    assert (shown.returncode, shown.stdout) == (1, "")
+    assert shown.stderr.startswith("error: ")
+    assert message in shown.stderr
+    assert len(shown.stderr.splitlines()) == 1
+    assert not list(tmp_path.glob("*.png"))
 
 
 def test_the_recipe_decides_whether_an_archive_explains(recipes: dict[str, Path], tmp_path: Path) -> None:

@@ -58,13 +58,20 @@ class Client:
         Raises ClientError when the server cannot be reached. Once it has answered, a connection that breaks is the
         fault of that one request (TorchServe breaks it on a body that is too large): status 0.
         """
+        return self._ask("predictions", model, data)
+
+    def explain(self, model: str, data: str | bytes) -> Prediction:
+        """Predict, and say why; the rest is as in `predict`."""
+        return self._ask("explanations", model, data)
+
+    def _ask(self, verb: str, model: str, data: str | bytes) -> Prediction:
         if isinstance(data, str):
             body, content_type = json.dumps({"text": data}).encode(), "application/json"
         else:
             body, content_type = data, "application/octet-stream"
         try:
             response = self._session().post(
-                f"{self._url}/predictions/{model}",
+                f"{self._url}/{verb}/{model}",
                 data=body,
                 headers={"Content-Type": content_type, **self._headers},
                 timeout=TIMEOUT_S,
