@@ -53,15 +53,17 @@ class Client:
         self._reached = False
 
     def predict(self, model: str, data: str | bytes) -> Prediction:
-        """Predict from one text (str) or image file (bytes).
+        """Predict from one text (str) or image file (bytes). Raises ClientError like `send`."""
+        if isinstance(data, str):
+            return self.send(model, json.dumps({"text": data}).encode(), "application/json")
+        return self.send(model, data, "application/octet-stream")
+
+    def send(self, model: str, body: bytes, content_type: str) -> Prediction:
+        """Predict from a body as it is.
 
         Raises ClientError when the server cannot be reached. Once it has answered, a connection that breaks is the
         fault of that one request (TorchServe breaks it on a body that is too large): status 0.
         """
-        if isinstance(data, str):
-            body, content_type = json.dumps({"text": data}).encode(), "application/json"
-        else:
-            body, content_type = data, "application/octet-stream"
         try:
             response = self._session().post(
                 f"{self._url}/predictions/{model}",

@@ -54,7 +54,7 @@ def test_an_image_travels_whole(tmp_path: Path) -> None:
     golden = record(recipe(tmp_path, task="food", samples=[{"image": "dish.png"}]), LABELS, Fixed())
     (request,) = golden.requests
     assert request.name == "dish.png"
-    assert request.body() == b"the bytes of the file"
+    assert request.payload() == (b"the bytes of the file", "application/octet-stream")
     assert base64.b64decode(json.loads(golden.to_json())["requests"][0]["image"]) == b"the bytes of the file"
     assert [dish["label"] for dish in request.expect["dishes"]] == ["positive", "neutral", "negative"]
 
