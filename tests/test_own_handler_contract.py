@@ -4,7 +4,7 @@ import json
 import re
 import zipfile
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from transformers import AutoImageProcessor, AutoModelForImageClassification
 from marsmith import mar, replay
 from marsmith.builder import build
 from marsmith.diff import diff
-from marsmith.errors import GoldenError, MarsmithError, ServerError
+from marsmith.errors import GoldenError, ServerError
 from marsmith.inspection import inspect
 from marsmith.tasks import TASKS, TaskName
 from marsmith.verify import verify
@@ -54,7 +54,7 @@ class Adder(BatchHandler):
     def encode(self, result):
         return result
 """
-SAMPLES = [
+SAMPLES: list[dict[str, Any]] = [
     {"json": {"numbers": [1, 2.123456789]}},
     {"json": [{"numbers": ["two"]}, {"numbers": []}]},
     {"json": {"numbers": [5]}, "expect": {"sum": 15}},
@@ -68,8 +68,8 @@ def adder(directory: Path, code: str = ADDER, **keys: Any) -> Path:
     (directory / "words/start.json").write_text("10")
     (directory / "words/numbers.py").write_text('NAMES = {"one": 1, "two": 2}\n')
     (directory / "adder.py").write_text(code, encoding="utf-8")
-    values = {"name": "adder", "task": "custom", "handler": "adder.py", "extra_files": ["words"], "samples": SAMPLES}
-    return write_recipe(directory, checkpoint=..., **values | keys)
+    values = {"name": "adder", "task": "custom", "handler": "adder.py", "extra_files": ["words"], "labels": ["sum"]}
+    return write_recipe(directory, checkpoint=..., **values | {"samples": SAMPLES} | keys)
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +116,6 @@ def test_every_later_worker_must_repeat_what_was_recorded(archive: Path, tmp_pat
     assert all(one.ok for one in replay.in_worker(archive))
     other = tmp_path / "other.mar"
     with zipfile.ZipFile(archive) as zip_file:
-        from pathlib import PurePosixPath
-
         files: dict[PurePosixPath, mar.Source] = {
             PurePosixPath(name): zip_file.read(name) for name in zip_file.namelist() if name != mar.DIGESTS
         }
@@ -138,6 +136,7 @@ def test_the_archive_is_sound_reproducible_and_says_what_it_is(archive: Path, re
     assert diff(archive, again.path) == []
     card = inspect(archive)
     assert (card.task, card.handler, card.checkpoint, card.precision) == ("custom", "adder.py", "none", "none")
+    assert card.labels == ["sum"]
     assert [line.partition("==")[0] for line in card.requirements] == ["numpy", "onnxruntime"]
     with zipfile.ZipFile(archive) as zip_file:
         names = {name for name in zip_file.namelist() if name.startswith("model/")}
@@ -239,10 +238,15 @@ def test_what_a_build_writes_beside_the_extra_files_is_known_before(tmp_path: Pa
     assert written <= TASKS[task].members
 
 
-def test_an_error_is_always_one_of_marsmiths(tmp_path: Path) -> None:
-    recipe = adder(
-        tmp_path,
-        "class Adder:\n    def initialize(self, context): ...\n    def handle(self, data, context):\n        return ['no JSON'] * len(data) if data else []\n",
-    )
-    with pytest.raises(MarsmithError, match="answers json 1 with null or no JSON"):
-        build(recipe, tmp_path / "store")
+WORDS = """
+class Words:
+    def initialize(self, context): ...
+
+    def handle(self, data, context):
+        return ["no JSON"] * len(data)
+"""
+
+
+def test_a_handler_of_another_kind_is_told_that_it_must_answer_with_json(tmp_path: Path) -> None:
+    with pytest.raises(GoldenError, match="answers json 1 with null or no JSON"):
+        build(adder(tmp_path, WORDS, samples=SAMPLES[:1]), tmp_path / "store")
