@@ -176,9 +176,23 @@ def test_an_answer_that_cannot_be_golden_fails_the_build(
     assert not (tmp_path / "store").exists()
 
 
-def test_a_handler_that_does_not_load_fails_the_build_with_its_own_words(tmp_path: Path) -> None:
-    recipe = adder(tmp_path, ADDER.replace("words/start.json", "start.json"), samples=[])
-    with pytest.raises(ServerError, match=r"could not load.*Model failed to load: .*start\.json"):
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("words/start.json", "start.json", r"Model failed to load: .*start\.json"),
+        # TorchServe covers this one with a failed import of its own.
+        (
+            "import json",
+            "import json\nfrom numpy import no_such_name",
+            "ImportError: cannot import name 'no_such_name'",
+        ),
+    ],
+)
+def test_a_handler_that_does_not_load_fails_the_build_with_its_own_words(
+    tmp_path: Path, old: str, new: str, says: str
+) -> None:
+    recipe = adder(tmp_path, ADDER.replace(old, new), samples=[])
+    with pytest.raises(ServerError, match=f"could not load its model. Its last words: {says}"):
         build(recipe, tmp_path / "store")
     assert not (tmp_path / "store").exists()
 
@@ -247,6 +261,7 @@ class Words:
 """
 
 
-def test_a_handler_of_another_kind_is_told_that_it_must_answer_with_json(tmp_path: Path) -> None:
+@pytest.mark.parametrize("answer", ["no JSON", "[NaN]"])
+def test_a_handler_of_another_kind_is_told_that_it_must_answer_with_json(tmp_path: Path, answer: str) -> None:
     with pytest.raises(GoldenError, match="answers json 1 with null or no JSON"):
-        build(adder(tmp_path, WORDS, samples=SAMPLES[:1]), tmp_path / "store")
+        build(adder(tmp_path, WORDS.replace("no JSON", answer), samples=SAMPLES[:1]), tmp_path / "store")

@@ -14,6 +14,7 @@ from marsmith.errors import ArchiveError
 from marsmith.export import GRAPH, WEIGHTS, check_parity
 from marsmith.lint import lint, lint_recipe
 from marsmith.lint.findings import Finding, refuse
+from marsmith.lint.recipe import CHECKPOINT_CODES
 from marsmith.lint.tree import Tree
 from marsmith.planned import MODEL, planned
 from marsmith.progress import Progress, silent
@@ -52,14 +53,15 @@ def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
     """
     recipe = Recipe.load(recipe_path)
     _check_output(out)
+    members = planned(recipe, NO_CHECKPOINT)
+    progress("linting")
+    findings = lint_recipe(recipe_path)
+    refuse([one for one in findings if one.code not in CHECKPOINT_CODES], f"The archive of {recipe.name}")
     checkpoint = None
     if recipe.checkpoint is not None:
         progress("checking the checkpoint")
         checkpoint = resolve(recipe)
-    members = planned(recipe, checkpoint.source if checkpoint else NO_CHECKPOINT)
-    progress("linting")
-    findings = lint_recipe(recipe_path)
-    refuse(findings, f"The archive of {recipe.name}")
+        members[PurePosixPath(mar.MANIFEST)] = manifest.manifest(recipe, checkpoint.source)
     reference: Any = None
     parity = None
     with tempfile.TemporaryDirectory(prefix="marsmith-") as scratch:

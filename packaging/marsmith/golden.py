@@ -101,6 +101,10 @@ class Question:
         content = {"name": self.name, self.kind: body, "expect": expect, "whole": whole, "tolerance": TOLERANCE}
         return Request.model_validate(content)
 
+    def payload(self) -> tuple[bytes, str]:
+        """The body to send, and its Content-Type: no answer changes them."""
+        return self.request("any").payload()
+
 
 class Reference(Protocol):
     """The checkpoint as Hugging Face runs it (reference.py)."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from http import HTTPStatus
-from math import log10
+from math import isfinite, log10
 from pathlib import Path
 from typing import Any
 
@@ -47,24 +47,31 @@ def _ask(questions: Sequence[Question], members: mar.Members, path: Path) -> lis
 
 def _answer(question: Question, worker: Worker) -> Any:
     # The expected answer is not known yet; the payload does not depend on it.
-    request = WorkerRequest.raw(*question.request("unknown").payload())
-    prediction = prediction_of(worker.predict([request])[0])
+    prediction = prediction_of(worker.predict([WorkerRequest.raw(*question.payload())])[0])
     if prediction.status != HTTPStatus.OK:
         raise GoldenError(
             f"The handler answers {question.name} with status {prediction.status} ({prediction.message}): correct the "
             "sample or the handler."
         )
-    if prediction.body is None:
-        raise GoldenError(f"The handler answers {question.name} with null or no JSON: let it answer with a value.")
-    return _rounded(prediction.body)
+    try:
+        if prediction.body is not None:
+            return _rounded(prediction.body)
+    except ValueError:
+        pass
+    raise GoldenError(f"The handler answers {question.name} with null or no JSON: let it answer with a value.")
 
 
 def _rounded(value: Any) -> Any:
-    """The answer with as many digits as the tolerance can tell apart: the last ones differ between CPUs."""
+    """The answer with as many digits as the tolerance can tell apart: the last ones differ between CPUs.
+
+    Raises ValueError for a number that JSON does not have.
+    """
     if isinstance(value, dict):
         return {key: _rounded(one) for key, one in value.items()}
     if isinstance(value, list):
         return [_rounded(one) for one in value]
     if isinstance(value, float):
+        if not isfinite(value):
+            raise ValueError(value)
         return round(value, DECIMALS - max(0, int(log10(abs(value) or 1))))
     return value

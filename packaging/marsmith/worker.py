@@ -32,7 +32,14 @@ CONNECT_TIMEOUT_S = 120
 DEFAULT_TIMEOUT_S = 120
 POLL_S = 0.05
 END = struct.pack("!i", -1)
-LOAD_FAILURE = re.compile(r"^Failed to load model \S+, exception (.+)$", re.MULTILINE)
+# What TorchServe logs before it covers the cause with an exception of its own: of a handler that raised RuntimeError
+# at load, and of one that could not be imported, where the first exception of the chain is the cause.
+FAILURES = (
+    re.compile(r"^Failed to load model \S+, exception (.+)$", re.MULTILINE),
+    re.compile(
+        r"^Backend worker process died\.$[\s\S]*?^((?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt)\b.*)$", re.MULTILINE
+    ),
+)
 OFFLINE = Path(__file__).with_name("offline.py")
 # What a worker needs of this process's environment; the rest could make a test pass here that fails elsewhere.
 ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
@@ -181,10 +188,9 @@ class Worker:
         return self._process is not None and self._process.poll() is None
 
     def last_words(self) -> str:
-        """Why the model did not load, else the last line of the log that is not empty."""
+        """Why the worker failed, where it says so, else the last line of the log that is not empty."""
         text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
-        # TorchServe answers first and then dies of an exception of its own, which covers the handler's.
-        if match := LOAD_FAILURE.search(text):
+        for match in filter(None, (pattern.search(text) for pattern in FAILURES)):
             return match[1]
         return next((line for line in reversed(text.splitlines()) if line.strip()), "none")
 

@@ -38,6 +38,8 @@ MAX_CHECKPOINT_FILES = 1000
 ALARMING = ("M405", "M412")
 # The keys of a recipe that name files of the archive, and what reads them.
 PARTS = {"handler": code, "nutrition": nutrition, "extra_files": extra_files}
+# What resolve, which a build asks for the checkpoint, refuses too.
+CHECKPOINT_CODES = ("M601", "M602")
 # The hub's cache: snapshots/COMMIT holds links into blobs, beside it.
 CACHE_SNAPSHOTS, CACHE_BLOBS = "snapshots", "blobs"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from marsmith.builder import build
-from marsmith.errors import LintError, MarsmithError, RecipeError
+from marsmith.errors import CheckpointError, LintError, MarsmithError, RecipeError
 from marsmith.lint import lint_recipe
 from tests.packaging.lint.test_lint_secrets import TOKENS
 from tests.packaging.lint.trees import codes, only
@@ -75,10 +75,15 @@ def test_the_file_is_linted_as_any_handler_is(tmp_path: Path, code: str, finding
 
 
 def test_nothing_heavy_is_begun_for_a_handler_with_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sentiment_checkpoint(tmp_path)
-    monkeypatch.setattr("marsmith.builder._reference", lambda *_: pytest.fail("the checkpoint was loaded"))
-    recipe = custom(tmp_path, HANDLER + "\nclass Second: ...\n", task="sentiment", checkpoint=".")
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("the hub was asked"))
+    recipe = custom(tmp_path, HANDLER + "\nclass Second: ...\n", task="sentiment", checkpoint="owner/name")
     with pytest.raises(LintError, match="M105"):
+        build(recipe, tmp_path / "out")
+
+
+def test_a_checkpoint_that_is_not_whole_is_an_error_of_its_own(tmp_path: Path) -> None:
+    recipe = custom(tmp_path, task="sentiment", checkpoint="./nowhere")
+    with pytest.raises(CheckpointError, match="There is no checkpoint directory"):
         build(recipe, tmp_path / "out")
 
 
