@@ -46,7 +46,6 @@ def _ask(questions: Sequence[Question], members: mar.Members, path: Path) -> lis
 
 
 def _answer(question: Question, worker: Worker) -> Any:
-    # The expected answer is not known yet; the payload does not depend on it.
     prediction = prediction_of(worker.predict([WorkerRequest.raw(*question.payload())])[0])
     if prediction.status != HTTPStatus.OK:
         raise GoldenError(
