@@ -227,11 +227,12 @@ def _vocabulary(tokenizer: Tokenizer) -> dict[str, int]:
 
 
 def write_recipe(directory: Path, **keys: Any) -> Path:
-    """Write `directory`/recipe.toml with `keys` (a dict is a table) and return it.
+    """Write `directory`/recipe.toml with `keys` (a dict is a table, ... leaves a key out) and return it.
 
     Name, task and checkpoint have defaults: `write_recipe(sentiment_checkpoint(tmp_path))` can be built.
     """
     values: dict[str, Any] = {"name": "tiny", "task": "sentiment", "checkpoint": ".", **keys}
+    values = {key: value for key, value in values.items() if value is not ...}
     lines = [f"{key} = {_toml(value)}" for key, value in values.items() if not _is_table(value)]
     for key, value in values.items():
         if isinstance(value, Mapping):
@@ -250,7 +251,11 @@ def _is_table(value: object) -> bool:
 
 
 def _toml(value: object) -> str:
-    """JSON's spelling of strings, numbers, booleans and lists is TOML's too."""
+    """JSON's spelling of strings, numbers and booleans is TOML's too."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(entry)}" for key, entry in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
     return json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)
 
 

@@ -99,10 +99,10 @@ def _golden(a: _Side, b: _Side) -> Iterator[Change]:
 
 
 def _request(name: str, a: golden.Request, b: golden.Request) -> Iterator[Change]:
-    """A request's text or image is never shown."""
-    if (a.text, a.image) != (b.text, b.image):
+    """A request's text, image or JSON is never shown."""
+    if a.payload() != b.payload():
         yield Change("golden", f"{name} asks something else", "", "")
-    elif found := list(golden.differences(a.expect, b.expect, max(a.tolerance, b.tolerance))):
+    elif found := list(golden.differences(a.expect, b.expect, max(a.tolerance, b.tolerance), whole=bool(b.whole))):
         yield Change("golden", name, "", found[0])
     if a.tolerance != b.tolerance:
         yield Change("golden", f"{name} tolerance", str(a.tolerance), str(b.tolerance))

@@ -44,9 +44,10 @@ def print_built(built: Any, sha256: str) -> None:
     """Say what was built."""
     from marsmith.show import size
 
+    logits = "no network" if built.parity is None else f"logits within {built.parity:.1e} of the checkpoint's"
     out.print(
-        f"built {built.path} ({size(built.size)}, {built.members} members, logits within {built.parity:.1e} of the "
-        f"checkpoint's, {built.golden} golden requests answered)\nsha256 {sha256}",
+        f"built {built.path} ({size(built.size)}, {built.members} members, {logits}, {built.golden} golden requests "
+        f"answered)\nsha256 {sha256}",
         soft_wrap=True,
     )
 
