@@ -42,7 +42,7 @@ def body(answer: WorkerAnswer) -> Any:
 
 
 def test_one_bad_request_leaves_its_neighbours_alone(worker: Worker) -> None:
-    """pytorch/serve#1230, #2121, #2853."""
+    """pytorch/serve#1230, pytorch/serve#2121, pytorch/serve#2853."""
     alone = worker.predict([TEXT])[0]
     first, junk, last = worker.predict([TEXT, WorkerRequest.raw(b"\xff\xfe", "text/plain"), TEXT])
     assert (first.status, junk.status, last.status) == (200, 400, 200)
