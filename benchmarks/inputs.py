@@ -40,8 +40,8 @@ TWEET_PARTS = (
 )
 LONGEST_WORDS = 800
 ROTATION_DEGREES = 30
-# Of a picture's sides, in pixels: from less than a patch of the network to the whole photo.
-SHORTEST, LONGEST = 3, 640
+# Of a picture's sides, in pixels: from less than a patch of the network to most of the photo.
+SHORTEST, LONGEST = 3, 480
 
 
 def texts(count: int) -> list[str]:
@@ -55,8 +55,8 @@ def texts(count: int) -> list[str]:
         lambda: _shuffled(rng, [*_some(rng, words, 12), *_some(rng, TWEET_PARTS, 5)], " "),
         lambda: " ".join(_word(rng) for _ in range(rng.randint(1, 12))),
         lambda: _shuffled(rng, [*_some(rng, words, 6), *_some(rng, ODD, 6)], rng.choice(["", " "])),
-        # As many short as long ones: the exponent is what is drawn evenly.
-        lambda: " ".join(rng.choices(words, k=round(LONGEST_WORDS ** rng.random()))),
+        # Most are short, as tweets are, and a few too long for any model.
+        lambda: " ".join(rng.choices(words, k=round(LONGEST_WORDS ** (rng.random() ** 2)))),
     ]
     return [kinds[index % len(kinds)]() for index in range(count)]
 
@@ -155,5 +155,5 @@ FORMS: tuple[Callable[[Image.Image], bytes], ...] = (
     _file("GIF", "P"),
     _file("BMP"),
     _file("TIFF", compression="tiff_lzw"),
-    _file("AVIF"),
+    _file("AVIF", speed=10),
 )

@@ -201,7 +201,7 @@ def png_header(width: int, height: int) -> bytes:
     "size", [(20_000, 20_000), (9_000, 9_000), (64_000_001, 1), (1, 64_000_001), (2**31 - 1, 2**31 - 1)]
 )
 def test_a_bomb_is_refused_before_a_pixel_is_decoded(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """pytorch/serve#1120"""
+    """pytorch/serve#1120, pytorch/serve#1271"""
 
     def load(self: ImageFile.ImageFile) -> None:
         raise AssertionError("decoded")
