@@ -16,8 +16,8 @@ BATCH = 8
 # The allocators and the network's arena reach their size in the first batches.
 FIRST_BATCHES = 30
 MORE_BATCHES = {"texts": 1000, "photos": 50}
-# Less than half of what the token ids of so many texts take, or the pixels of so many photos.
-GROWTH_BYTES = 8_000_000
+# Half of what the token ids of so many texts take, and a fifth of the pixels of so many photos.
+GROWTH_BYTES = 4_000_000
 
 
 def texts(rng: np.random.Generator) -> list[Post]:
