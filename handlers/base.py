@@ -82,7 +82,7 @@ class BatchHandler(Generic[InstanceT, ResultT]):
         return 1
 
     def encode(self, result: ResultT) -> object:
-        """One result -> what json.dumps takes (numpy scalars and arrays too)."""
+        """One result -> what json.dumps takes (arrays, tensors and their scalars too)."""
         raise NotImplementedError
 
     def explain(self, instance: InstanceT) -> object:  # noqa: ARG002 - for a subclass to look at

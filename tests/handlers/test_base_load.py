@@ -1,6 +1,7 @@
 """BatchHandler.initialize: settings, thread plan, and failures that TorchServe can report."""
 
 import logging
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,11 @@ import pytest
 
 from handlers import base
 from handlers.base import BatchHandler
+from handlers.food import FoodHandler
+from handlers.sentiment import SentimentHandler
+from tests.handlers.pictures import encode, picture
 from tests.handlers.shouter import Shouter, make_root
-from tests.handlers.worker import Worker
+from tests.handlers.worker import Post, Worker
 
 ROOT = Path(__file__).parents[2]
 
@@ -88,6 +92,25 @@ def test_the_workers_share_the_cores_unless_threads_are_set(
     handler = Shouter()
     Worker(handler, make_root(tmp_path), config)
     assert handler.threads == threads
+
+
+@pytest.mark.parametrize(
+    ("handler", "post"),
+    [(SentimentHandler(), Post.json("a great day")), (FoodHandler(), Post(encode(picture(40, 30))))],
+    ids=["text", "image"],
+)
+def test_nothing_is_left_to_load_for_the_first_request(
+    text_roots: dict[str, Path], image_root: Path, tmp_path: Path, handler: BatchHandler[Any, Any], post: Post
+) -> None:
+    """pytorch/serve#3261: what a first request loads counts against its response timeout, not start-up's."""
+    root = tmp_path / "root"
+    shutil.copytree(text_roots["bert"] if isinstance(handler, SentimentHandler) else image_root, root)
+    worker = Worker(handler, root, {"handler": {"threads": 1}})
+    modules = set(sys.modules)
+    shutil.rmtree(root)
+    (answer,) = worker.predict(post)
+    assert answer.status == 200
+    assert set(sys.modules) == modules
 
 
 def test_the_thread_plan_is_logged_at_load(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -68,9 +68,10 @@ def test_the_manifest_has_the_stock_schema(sentiment_archive: Built) -> None:
 
 
 def test_model_config_names_every_key_in_torchserves_own_spelling(sentiment_archive: Built) -> None:
-    """pytorch/serve#2365, #2038, #2851, #3339: left out or misspelt keys are ignored without a word.
+    """pytorch/serve#2365, pytorch/serve#2038, pytorch/serve#2851, pytorch/serve#3339
 
-    #3261, #2030, #3034: how long a worker may load, and how long a crashing one is started again, are among them.
+    Left out or misspelt keys are ignored without a word. How long a worker may load, and how long a crashing one is
+    started again, are among them: pytorch/serve#3261, pytorch/serve#2030, pytorch/serve#3034.
     """
     config = yaml.safe_load(read(sentiment_archive, "model-config.yaml"))
     assert config["minWorkers"] == config["maxWorkers"] == 1

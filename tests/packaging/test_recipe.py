@@ -43,7 +43,7 @@ def test_a_directory_stands_for_its_recipe(tmp_path: Path) -> None:
         (MINIMAL.replace('"m"', '"../x y"'), "name may hold letters"),
         (MINIMAL + 'version = "1/2"', "version may hold letters"),
         (MINIMAL + "[serving]\nmax_batch_delay_ms = 0", "serving.max_batch_delay_ms"),  # TorchServe reads 0 as 100
-        (MINIMAL + "[serving]\nworkers = 0", "serving.workers"),  # serve#2038: no minimum above a maximum
+        (MINIMAL + "[serving]\nworkers = 0", "serving.workers"),  # pytorch/serve#2038: no minimum above a maximum
         (MINIMAL + 'labels = ["a", "a"]', "labels must be distinct"),
         (MINIMAL + 'nutrition = "n.csv"', "nutrition is for the food task only"),
         (MINIMAL + 'long_text = "cut"', "long_text: Input should be 'truncate', 'error' or 'window'"),
