@@ -8,7 +8,7 @@ from typing import Any
 
 from handlers.base import BatchHandler
 from handlers.decoding import text_of
-from handlers.engine import Engine, Float32Array, softmax
+from handlers.engine import Float32Array, open_network, softmax
 from handlers.requests import Item
 from handlers.text import TextEncoder, Tokens, batches
 
@@ -27,7 +27,7 @@ class SentimentHandler(BatchHandler[Tokens, tuple[Tokens, Any]]):
         self.encoder = TextEncoder(
             self.model_dir / "tokenizer.json", text.normalise, text.max_tokens, self.long_text, options.max_windows
         )
-        self.engine = Engine(self.model_dir / "model.onnx", self.threads)
+        self.engine = open_network(self.model_dir, self.threads)
 
     def decode(self, item: Item) -> Tokens:
         """Text -> token ids, as many as the model reads."""

@@ -11,10 +11,10 @@ from typing import Any
 from marsmith import golden, manifest, mar, replay
 from marsmith.checkpoint import TEXT_LAYOUTS, Checkpoint, resolve
 from marsmith.errors import ArchiveError
-from marsmith.export import GRAPH, WEIGHTS, check_parity
 from marsmith.lint import lint, lint_recipe
 from marsmith.lint.findings import Finding, refuse
 from marsmith.lint.tree import Tree
+from marsmith.network import Engine, Network, write_network
 from marsmith.planned import MODEL, planned
 from marsmith.progress import Progress, silent
 from marsmith.provenance import inputs, provenance
@@ -30,7 +30,7 @@ class Built:
     """An archive that was written: its size in bytes, and how many golden requests it answered.
 
     `parity` is the largest difference of its logits from the checkpoint's, `warnings` what lint thinks may be meant
-    otherwise.
+    otherwise, `engine` what runs the network, and `note` why it is not ONNX Runtime, where that is so.
     """
 
     path: Path
@@ -39,6 +39,8 @@ class Built:
     golden: int
     parity: float
     warnings: list[Finding]
+    engine: Engine
+    note: str
 
 
 def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
@@ -59,15 +61,14 @@ def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
     reference = _reference(recipe, checkpoint)
     with tempfile.TemporaryDirectory(prefix="marsmith-") as scratch:
         progress(_exporting(recipe, checkpoint))
-        reference.export(Path(scratch))
-        progress("comparing with the checkpoint")
-        parity = check_parity(Path(scratch) / GRAPH, reference.cases())
-        members |= _model_members(recipe, checkpoint, reference, Path(scratch))
+        network = write_network(reference, Path(scratch), progress)
+        members |= _model_members(recipe, checkpoint, reference)
+        members |= {MODEL / name: Path(scratch) / name for name in network.files}
         progress("asking the checkpoint the golden requests")
         recorded = golden.record(recipe, checkpoint.labels, reference)
         members[PurePosixPath(mar.GOLDEN)] = recorded.to_json()
         progress("writing down what it is made of")
-        members |= _papers(recipe, checkpoint, members)
+        members |= _papers(recipe, checkpoint, network, members)
 
         def check(whole: Path) -> None:
             progress("asking the archive the golden requests")
@@ -77,7 +78,8 @@ def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
         progress("writing the archive")
         path = out / f"{recipe.name}.mar"
         written = mar.write(path, members, check)
-    return Built(path, path.stat().st_size, len(written), len(recorded.requests), parity, findings)
+    size, golden_requests = path.stat().st_size, len(recorded.requests)
+    return Built(path, size, len(written), golden_requests, network.parity, findings, network.engine, network.note)
 
 
 def _exporting(recipe: Recipe, checkpoint: Checkpoint) -> str:
@@ -96,8 +98,8 @@ def _check_output(out: Path) -> None:
         raise ArchiveError(f"The archives cannot be written to {out}: {existing} is not yours to write in.")
 
 
-def _model_members(recipe: Recipe, checkpoint: Checkpoint, reference: Any, scratch: Path) -> Members:
-    """The network, how it is fed, and what the checkpoint says of itself."""
+def _model_members(recipe: Recipe, checkpoint: Checkpoint, reference: Any) -> Members:
+    """How the network is fed, and what the checkpoint says of itself."""
     serving = Serving(
         name=recipe.name,
         version=recipe.version,
@@ -110,19 +112,17 @@ def _model_members(recipe: Recipe, checkpoint: Checkpoint, reference: Any, scrat
     return {
         MODEL / "serving.json": serving.to_json(),
         MODEL / "config.json": dump_json(config),
-        MODEL / GRAPH: scratch / GRAPH,
-        MODEL / WEIGHTS: scratch / WEIGHTS,
         **{MODEL / name: content for name, content in reference.preprocessing().items()},
     }
 
 
-def _papers(recipe: Recipe, checkpoint: Checkpoint, members: Members) -> Members:
+def _papers(recipe: Recipe, checkpoint: Checkpoint, network: Network, members: Members) -> Members:
     """The bill of materials, and what the network was made from."""
     model = {str(name): mar.source_sha256(source) for name, source in members.items() if name.is_relative_to(MODEL)}
-    network = {name: model[name] for name in (f"{MODEL}/{GRAPH}", f"{MODEL}/{WEIGHTS}")}
+    products = {name: model[name] for name in (f"{MODEL}/{file}" for file in network.files)}
     return {
         PurePosixPath(mar.SBOM): sbom(recipe, checkpoint, manifest.requirements(recipe.task), model),
-        PurePosixPath(mar.PROVENANCE): provenance(recipe, checkpoint, inputs(recipe, checkpoint), network),
+        PurePosixPath(mar.PROVENANCE): provenance(recipe, checkpoint, inputs(recipe, checkpoint), products),
     }
 
 

@@ -57,7 +57,7 @@ def _read(path: Path) -> _Side:
 
 
 def _model(a: Card, b: Card) -> Iterator[Change]:
-    for field in ("name", "version", "task", "handler", "checkpoint", "license", "precision", "signature"):
+    for field in ("name", "version", "task", "handler", "checkpoint", "license", "precision", "engine", "signature"):
         if getattr(a, field) != getattr(b, field):
             yield Change("model", field, str(getattr(a, field)), str(getattr(b, field)))
 

@@ -71,6 +71,7 @@ def card(details: Card) -> Table:
         ("handler", details.handler),
         ("checkpoint", details.checkpoint),
         ("precision", details.precision),
+        ("engine", details.engine),
         ("labels", ", ".join(details.labels) or "unknown"),
         ("workers", details.config.get("minWorkers", "the server's default")),
         (
