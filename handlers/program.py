@@ -96,6 +96,8 @@ def _mapped(file: Path, entries: Mapping[str, Any]) -> dict[str, Tensor]:
     for name, entry in entries.items():
         if entry["dtype"] not in DTYPES:
             raise ValueError(f"the weight {name} is of type {entry['dtype']}")
+        if any(size < 0 for size in entry["shape"]):
+            raise ValueError(f"the weight {name} has the shape {entry['shape']}")
         count = int(np.prod(entry["shape"], dtype=np.int64))
         array = np.frombuffer(data, entry["dtype"], count, entry["offset"])
         weights[name] = torch.from_numpy(array.reshape(entry["shape"]))
@@ -125,8 +127,7 @@ def _operator(name: str) -> Any:
     """The operator PACKET.OVERLOAD of ATen. Raises ValueError for any other, and for those that reach a file."""
     packet, _, overload = name.partition(".")
     operator = getattr(getattr(torch.ops.aten, packet, None), overload, None)
-    is_operator = isinstance(operator, torch._ops.OpOverload)
-    if not is_operator:
+    if operator is None or not isinstance(operator, torch._ops.OpOverload):
         raise ValueError(f"{name} is no operator of this version of torch, {torch.__version__}")
     if any(argument.name == "filename" for argument in operator._schema.arguments):
         raise ValueError(f"{name} reaches files, which no network does")

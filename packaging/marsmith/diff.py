@@ -11,7 +11,7 @@ from typing import Any, Literal
 from marsmith import golden, mar
 from marsmith.inspection import Card, inspect
 
-WEIGHTS = frozenset({".weights", ".onnx", ".pt", ".pth", ".bin", ".safetensors", ".so"})
+WEIGHTS = frozenset({".weights", ".onnx", ".pt", ".pt2", ".pth", ".bin", ".safetensors", ".so"})
 
 Kind = Literal["model", "labels", "config", "requirements", "weights", "code", "golden", "member"]
 
