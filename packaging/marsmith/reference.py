@@ -22,6 +22,7 @@ from transformers.utils import logging as transformers_logging
 from marsmith.checkpoint import Checkpoint, text_layout
 from marsmith.errors import CheckpointError, RecipeError, first_line
 from marsmith.export import Images, export_images, export_text, text_network
+from marsmith.feeds import feeds
 from marsmith.network import Case
 from marsmith.processor import image_settings
 from marsmith.program import record
@@ -119,25 +120,25 @@ class TextReference:
         What a network decides by the texts of its batch, as BART does, is fixed in a recording.
         """
         self.settings = self.settings.model_copy(update={"layout": "single"})
-        feeds, _ = next(self.cases())
-        record(text_network(self.model, self.settings.layout), feeds, out)
+        example, _ = next(self.cases())
+        record(text_network(self.model, self.settings.layout), example, out)
 
     def cases(self) -> Iterator[Case]:
         """All probe texts in one batch, then the first alone, with the logits that the model gives each by itself.
 
-        Each alone where the network takes one text at a time.
+        Each alone where the network takes one text at a time, and the longest that it reads: what it decides by a
+        text's length, as BigBird does, a recording does not.
         """
-        texts = [
-            self.tokenizer(text, truncation=True, max_length=self.settings.max_tokens)["input_ids"]
-            for text in PROBE_TEXTS
-        ]
+        limit, single = self.settings.max_tokens, self.settings.layout == "single"
+        probes = (*PROBE_TEXTS, PROBE_TEXTS[-1] * limit) if single else PROBE_TEXTS
+        texts = [self.tokenizer(text, truncation=True, max_length=limit)["input_ids"] for text in probes]
         with torch.inference_mode():
             logits = [self.model(input_ids=torch.tensor([ids])).logits.numpy() for ids in texts]
-        if self.settings.layout != "single":
-            yield _batch(texts, self.settings), np.concatenate(logits)
+        if not single:
+            yield feeds(texts, self.settings), np.concatenate(logits)
             texts, logits = texts[:1], logits[:1]
         for ids, expected in zip(texts, logits, strict=True):
-            yield _batch([ids], self.settings), expected
+            yield feeds([ids], self.settings), expected
 
 
 class ImageReference:
@@ -185,8 +186,8 @@ class ImageReference:
 
     def record(self, out: Path) -> None:
         """Write the PyTorch program into the directory `out`."""
-        feeds, _ = next(self.cases())
-        record(Images(self.model), feeds, out)
+        example, _ = next(self.cases())
+        record(Images(self.model), example, out)
 
     def cases(self) -> Iterator[Case]:
         """Images of noise, one at a time and together."""
@@ -199,26 +200,6 @@ class ImageReference:
                     {"pixel_values": pixels},
                     self.model(pixel_values=torch.from_numpy(pixels)).logits.numpy(),
                 )
-
-
-def _batch(texts: list[list[int]], settings: TextSettings) -> dict[str, np.ndarray]:
-    """The graph's inputs for a batch of token ids.
-
-    The handlers have their own; golden requests hold the two together.
-    """
-    lengths = [len(ids) for ids in texts]
-    if settings.layout != "packed":
-        longest = max(lengths)
-        return {
-            "input_ids": np.array([ids + [settings.pad_token] * (longest - len(ids)) for ids in texts]),
-            "attention_mask": np.array([[1] * n + [0] * (longest - n) for n in lengths]),
-        }
-    return {
-        "input_ids": np.concatenate(texts).astype(np.int64),
-        "position_ids": np.concatenate([np.arange(n) for n in lengths]) + settings.first_position,
-        "segment_ids": np.repeat(np.arange(len(texts)), lengths),
-        "starts": np.cumsum([0, *lengths[:-1]]),
-    }
 
 
 def _probabilities(model: Any, inputs: Mapping[str, Any]) -> np.ndarray:
