@@ -11,7 +11,7 @@ import numpy as np
 from handlers.attributions import Window, affordable_runs, attributions
 from handlers.base import BatchHandler
 from handlers.decoding import text_of
-from handlers.engine import Engine, Float32Array, softmax
+from handlers.engine import Float32Array, open_network, softmax
 from handlers.errors import NotSupported
 from handlers.explain import most_parts
 from handlers.metrics import TOKENISE, TOKENS, TRUNCATED
@@ -33,7 +33,7 @@ class SentimentHandler(BatchHandler[Tokens, tuple[Tokens, Any]]):
         self.encoder = TextEncoder(
             self.model_dir / "tokenizer.json", text.normalise, text.max_tokens, self.long_text, options.max_windows
         )
-        self.engine = Engine(self.model_dir / "model.onnx", self.threads)
+        self.engine = open_network(self.model_dir, self.threads)
 
     def decode(self, item: Item) -> Tokens:
         """Text -> token ids, as many as the model reads."""

@@ -52,7 +52,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class TextSettings:
-    """How text becomes token ids, and how the graph takes a batch of them (`layout`: "packed" or "padded").
+    """How text becomes token ids, and how the graph takes a batch of them (`layout`: "packed", "padded" or "single").
 
     `first_position` is the checkpoint's first position id (RoBERTa: 2), which a packed batch counts from; `pad_token`
     fills a padded one, and `mask_token` stands for what an explanation leaves out. `long_text` is one of LONG_TEXT.

@@ -247,6 +247,8 @@ def batches(
     texts: Sequence[Sequence[int]], token_budget: int, settings: TextSettings
 ) -> Iterator[tuple[slice, PackedBatch | PaddedBatch]]:
     """Split `texts` into batches in the layout that the graph takes."""
+    if settings.layout == "single":
+        return pad(texts, 0, settings.pad_token)
     if settings.layout == "padded":
         return pad(texts, token_budget, settings.pad_token)
     return pack(texts, token_budget, settings.first_position)

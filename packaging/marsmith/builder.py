@@ -11,11 +11,11 @@ from typing import Any
 from marsmith import golden, manifest, mar, recording, replay
 from marsmith.checkpoint import TEXT_LAYOUTS, Checkpoint, resolve
 from marsmith.errors import ArchiveError, CheckpointError
-from marsmith.export import GRAPH, WEIGHTS, check_parity
 from marsmith.lint import lint, lint_recipe
 from marsmith.lint.findings import Finding, refuse
 from marsmith.lint.recipe import CHECKPOINT_CODES
 from marsmith.lint.tree import Tree
+from marsmith.network import Engine, Network, write_network
 from marsmith.planned import MODEL, planned
 from marsmith.progress import Progress, silent
 from marsmith.provenance import inputs, provenance
@@ -33,8 +33,9 @@ NO_CHECKPOINT = "none"
 class Built:
     """An archive that was written: its size in bytes, and how many golden requests it answered.
 
-    `parity` is the largest difference of its logits from the checkpoint's, None where there is none, `warnings` what
-    lint thinks may be meant otherwise.
+    `engine` is what runs the network, `parity` the largest difference of its logits from the checkpoint's; both are
+    None without a network. `note` says why it is not ONNX Runtime, where that is so, `warnings` what lint thinks may be
+    meant otherwise.
     """
 
     path: Path
@@ -43,6 +44,8 @@ class Built:
     golden: int
     parity: float | None
     warnings: list[Finding]
+    engine: Engine | None
+    note: str
 
 
 def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
@@ -63,16 +66,14 @@ def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
         checkpoint = resolve(recipe)
         members[PurePosixPath(mar.MANIFEST)] = manifest.manifest(recipe, checkpoint.source)
     reference: Any = None
-    parity = None
+    network = None
     with tempfile.TemporaryDirectory(prefix="marsmith-") as scratch:
         if checkpoint is not None:
             progress("loading the checkpoint")
             reference = _reference(recipe, checkpoint)
             progress(_exporting(recipe, checkpoint))
-            reference.export(Path(scratch))
-            progress("comparing with the checkpoint")
-            parity = check_parity(Path(scratch) / GRAPH, reference.cases())
-            members |= _network_members(checkpoint, reference, Path(scratch))
+            network = write_network(reference, Path(scratch), progress)
+            members |= _network_members(checkpoint, reference, network, Path(scratch))
         members[PurePosixPath(mar.SERVING)] = _serving(recipe, checkpoint, reference).to_json()
         if checkpoint is None or recipe.handler:
             progress("asking the handler the golden requests")
@@ -82,7 +83,7 @@ def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
             recorded = golden.record(recipe, checkpoint.labels, reference)
         members[PurePosixPath(mar.GOLDEN)] = recorded.to_json()
         progress("writing down what it is made of")
-        members |= _papers(recipe, checkpoint, members)
+        members |= _papers(recipe, checkpoint, network, members)
 
         def check(whole: Path) -> None:
             progress("asking the archive the golden requests")
@@ -92,7 +93,16 @@ def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
         progress("writing the archive")
         path = out / f"{recipe.name}.mar"
         written = mar.write(path, members, check)
-    return Built(path, path.stat().st_size, len(written), len(recorded.requests), parity, findings)
+    return Built(
+        path,
+        size=path.stat().st_size,
+        members=len(written),
+        golden=len(recorded.requests),
+        parity=network.parity if network else None,
+        warnings=findings,
+        engine=network.engine if network else None,
+        note=network.note if network else "",
+    )
 
 
 def _exporting(recipe: Recipe, checkpoint: Checkpoint) -> str:
@@ -123,23 +133,22 @@ def _serving(recipe: Recipe, checkpoint: Checkpoint | None, reference: Any) -> S
     )
 
 
-def _network_members(checkpoint: Checkpoint, reference: Any, scratch: Path) -> Members:
+def _network_members(checkpoint: Checkpoint, reference: Any, network: Network, scratch: Path) -> Members:
     """The network, and what the checkpoint says of itself."""
     config = {key: value for key, value in checkpoint.config.items() if key != "_name_or_path"}
     return {
+        **{MODEL / file: scratch / file for file in network.files},
         MODEL / "config.json": dump_json(config),
-        MODEL / GRAPH: scratch / GRAPH,
-        MODEL / WEIGHTS: scratch / WEIGHTS,
         **{MODEL / name: content for name, content in reference.preprocessing().items()},
     }
 
 
-def _papers(recipe: Recipe, checkpoint: Checkpoint | None, members: Members) -> Members:
+def _papers(recipe: Recipe, checkpoint: Checkpoint | None, network: Network | None, members: Members) -> Members:
     """The bill of materials, and what the network, or the handler that does without one, was made from."""
     own = [PurePosixPath(recipe.entry)] if recipe.handler else []
     names = [*own, *(name for name in members if name.is_relative_to(MODEL))]
     model = {str(name): mar.source_sha256(members[name]) for name in names}
-    products = [f"{MODEL}/{GRAPH}", f"{MODEL}/{WEIGHTS}"] if checkpoint else [recipe.entry]
+    products = [f"{MODEL}/{file}" for file in network.files] if network else [recipe.entry]
     materials = inputs(recipe, checkpoint)
     return {
         PurePosixPath(mar.SBOM): sbom(recipe, checkpoint, manifest.requirements(recipe), model),

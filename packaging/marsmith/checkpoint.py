@@ -108,6 +108,10 @@ def _check_architecture(config: dict[str, Any], recipe: Recipe) -> None:
 
 def text_layout(config: Mapping[str, Any]) -> Layout:
     """The layout of a text checkpoint's graph. A family that no test proves is padded, which asks least of it."""
+    # The heads of encoder-decoders look for each text's last </s>, and a text may spell one out: of several texts, one
+    # would get another's answer.
+    if config.get("is_encoder_decoder"):
+        return "single"
     # A convolution would reach across the borders of packed texts.
     if config.get("conv_kernel_size", 0) > 0:
         return "padded"

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from marsmith import golden, mar
 from marsmith.inspection import Card, inspect
 
-WEIGHTS = frozenset({".weights", ".onnx", ".pt", ".pth", ".bin", ".safetensors", ".so"})
+WEIGHTS = frozenset({".weights", ".onnx", ".pt", ".pt2", ".pth", ".bin", ".safetensors", ".so"})
 
 Kind = Literal["model", "labels", "config", "requirements", "weights", "code", "golden", "member"]
 
@@ -57,7 +57,7 @@ def _read(path: Path) -> _Side:
 
 
 def _model(a: Card, b: Card) -> Iterator[Change]:
-    for field in ("name", "version", "task", "handler", "checkpoint", "license", "precision", "signature"):
+    for field in ("name", "version", "task", "handler", "checkpoint", "license", "precision", "engine", "signature"):
         if getattr(a, field) != getattr(b, field):
             yield Change("model", field, str(getattr(a, field)), str(getattr(b, field)))
 

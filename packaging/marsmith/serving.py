@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 FORMAT: Literal[1] = 1
 
-Layout = Literal["packed", "padded"]
+Layout = Literal["packed", "padded", "single"]
 LongText = Literal["truncate", "error", "window"]
 # Runs of the network that an explanation takes, where the recipe asks for explanations.
 EXPLAIN_RUNS = 256

@@ -74,6 +74,7 @@ def card(details: Card) -> Table:
         ("handler", details.handler),
         ("checkpoint", details.checkpoint),
         ("precision", details.precision),
+        ("engine", details.engine),
         ("labels", ", ".join(details.labels) or "none stated"),
         ("workers", details.config.get("minWorkers", "the server's default")),
         (

@@ -10,7 +10,7 @@ TaskName = Literal["sentiment", "food", "custom"]
 CHECKPOINT_KEYS = frozenset({"checkpoint", "revision", "allow_pickle", "precision"})
 # What a build writes into model/ whatever the task, and for every checkpoint.
 SETTINGS_MEMBERS = frozenset({"serving.json"})
-NETWORK_MEMBERS = SETTINGS_MEMBERS | {"config.json", "model.onnx", "model.weights"}
+NETWORK_MEMBERS = SETTINGS_MEMBERS | {"config.json", "model.onnx", "program.json", "model.weights"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import yaml
 from handlers.settings import Settings
 from marsmith.builder import Built, build
 from marsmith.errors import CheckpointError, ExportError, MarsmithError, RecipeError
-from marsmith.export import TOLERANCE
+from marsmith.network import TOLERANCE
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
 
 
