@@ -14,6 +14,7 @@ from handlers.image import Uint8Array, limit_threads, normalise, open_image, res
 from handlers.metrics import PIXELS
 from handlers.requests import Item
 from handlers.saliency import saliency
+from handlers.settings import SettingsError
 
 
 class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
@@ -22,7 +23,7 @@ class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
     def load(self) -> None:
         """Open the network and the nutrition table."""
         if self.settings.image is None:
-            raise ValueError("serving.json has no image section: this archive is not an image classifier's")
+            raise SettingsError("serving.json has no image section: this archive is not an image classifier's")
         self.image = self.settings.image
         limit_threads(self.threads)
         self.engine = open_network(self.model_dir, self.threads)

@@ -16,6 +16,7 @@ from handlers.errors import NotSupported
 from handlers.explain import most_parts
 from handlers.metrics import TOKENISE, TOKENS, TRUNCATED
 from handlers.requests import Item
+from handlers.settings import SettingsError
 from handlers.text import TextEncoder, Tokens, batches
 
 
@@ -26,7 +27,7 @@ class SentimentHandler(BatchHandler[Tokens, tuple[Tokens, Any]]):
         """Open the tokenizer and the network."""
         text = self.settings.text
         if text is None:
-            raise ValueError("serving.json has no text section: this archive is not a text classifier's")
+            raise SettingsError("serving.json has no text section: this archive is not a text classifier's")
         self.text = text
         options = self.settings.options
         self.long_text = options.long_text or text.long_text

@@ -141,13 +141,19 @@ def test_a_graph_that_disagrees_is_never_packed(sentiment_recipe: Path, tmp_path
 def test_two_builds_have_the_same_bytes_wherever_and_whoever(
     sentiment_recipe: Path, sentiment_archive: Built, tmp_path: Path
 ) -> None:
-    """Another process, directory, file order, time zone, umask, locale and hash seed."""
+    """Another process, directory, file order, time zone, umask, locale, hash seed and number of threads."""
     copy = tmp_path / "elsewhere/deeper"
     copy.mkdir(parents=True)
     for file in sorted(sentiment_recipe.parent.iterdir(), reverse=True):
         shutil.copyfile(file, copy / file.name)
     code = "import os; os.umask(0o077); from marsmith.cli import main; main()"
-    environ = {"TZ": "Pacific/Chatham", "PYTHONHASHSEED": "7", "LC_ALL": "C", "HOME": str(tmp_path)}
+    environ = {
+        "TZ": "Pacific/Chatham",
+        "PYTHONHASHSEED": "7",
+        "LC_ALL": "C",
+        "HOME": str(tmp_path),
+        "OMP_NUM_THREADS": "1",
+    }
     command = [sys.executable, "-c", code, "build", str(copy), "-o", str(tmp_path / "store"), "--json"]
     result = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
