@@ -6,16 +6,19 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from handlers.engine import available_cores, intra_op_threads
-from handlers.errors import Overloaded, RequestError, ServerFault, TooLarge, UnprocessableInstance
+from handlers.errors import NotSupported, Overloaded, RequestError, ServerFault, TooLarge, UnprocessableInstance
+from handlers.golden import golden_items
 from handlers.kserve import V2Answer
+from handlers.metrics import DECODE, ENCODE, EXPLAIN, INSTANCES, NETWORK, REJECTED, Metrics
 from handlers.requests import Item, Items, Request, items
 from handlers.responses import Response, plain
-from handlers.settings import Settings
+from handlers.settings import Settings, SettingsError
 
 logger = logging.getLogger("marsmith")
 
@@ -41,6 +44,11 @@ class _Job:
     slots: list[Any] = field(default_factory=list)
     failure: RequestError | None = None
 
+    @property
+    def errors(self) -> list[RequestError]:
+        """What was refused of it: the whole, or some of its instances."""
+        return [self.failure] if self.failure else [slot for slot in self.slots if isinstance(slot, RequestError)]
+
 
 class BatchHandler(Generic[InstanceT, ResultT]):
     """What TorchServe calls: `initialize` once, then `handle` for each batch.
@@ -48,12 +56,13 @@ class BatchHandler(Generic[InstanceT, ResultT]):
     A subclass gives `load`, which runs once, and three hooks, each with one plain-data job: `decode` (one item ->
     one instance), `predict` (instances -> results, batched) and `encode` (one result -> JSON value). To refuse an
     item, `decode` raises a RequestError. Any other exception is a fault of the handler: logged without the
-    request's content, answered 500, for that one item only.
+    request's content, answered 500, for that one item only. `metrics` counts what the hooks tell it to.
     """
 
     settings: Settings
     model_dir: Path
     threads: int
+    metrics: Metrics
     begin_seconds: float = BEGIN_SHARE * RESPONSE_TIMEOUT_S
     _deadline: float = float("inf")
 
@@ -73,41 +82,80 @@ class BatchHandler(Generic[InstanceT, ResultT]):
         return 1
 
     def encode(self, result: ResultT) -> object:
-        """One result -> what json.dumps takes (numpy scalars and arrays too)."""
+        """One result -> what json.dumps takes (arrays, tensors and their scalars too)."""
         raise NotImplementedError
+
+    def explain(self, instance: InstanceT) -> object:  # noqa: ARG002 - for a subclass to look at
+        """One instance -> its prediction and why, as JSON. Raises NotSupported where there is nothing to say."""
+        raise NotSupported("This model's handler explains nothing.")
+
+    def check_time(self) -> None:
+        """Raise Overloaded when a batch has taken so long that nothing more of it may be begun."""
+        if time.monotonic() > self._deadline:
+            raise Overloaded
 
     def initialize(self, context: Any) -> None:
         """Read the settings and load the model.
 
         Raises RuntimeError with the reason, whatever went wrong: TorchServe's worker reports no other exception.
         """
-        self.model_dir = Path(context.system_properties["model_dir"]) / "model"
+        archive = Path(context.system_properties["model_dir"])
+        self.model_dir = archive / "model"
         config = context.model_yaml_config or {}
         try:
             self.settings = Settings.load(self.model_dir / "serving.json", config.get("handler"))
             workers = int(os.environ.get(WORKERS_VARIABLE) or config.get("minWorkers") or 1)
             self.threads = self.settings.options.threads or intra_op_threads(available_cores(), workers)
             self.begin_seconds = BEGIN_SHARE * float(config.get("responseTimeout") or RESPONSE_TIMEOUT_S)
+            self.metrics = Metrics()
             self.load()
-        except Exception as error:
+            warm = self._warm_up(golden_items(archive))
+        except SettingsError as error:
             raise RuntimeError(f"Model failed to load: {error}") from error
-        logger.info("%s %s loaded, %d threads", self.settings.name, self.settings.version, self.threads)
+        except Exception as error:
+            raise RuntimeError(f"Model failed to load: {type(error).__name__}: {error}") from error
+        name, version = self.settings.name, self.settings.version
+        logger.info("%s %s loaded, %d threads, warmed up by %d golden requests", name, version, self.threads, warm)
+
+    def _warm_up(self, items: Sequence[Item]) -> int:
+        """Answer golden requests for nobody, so that the first client's is not slow; how many there were.
+
+        A network that cannot answer them raises, and is not served. Those that a limit refuses are left out.
+        """
+        instances: list[InstanceT] = []
+        for item in items:
+            with suppress(RequestError):
+                instances.append(self.decode(item))
+        for part in self._parts(instances):
+            for result in self.predict(part):
+                self._encode(result)
+        self.metrics = Metrics()
+        return len(instances)
 
     def handle(self, data: list[dict[str, Any]], context: Any) -> list[bytes]:
         """One body for each request of the batch; statuses and content types go through the context."""
         self._deadline = time.monotonic() + self.begin_seconds
-        jobs = [self._decode(Request.of(fields, context, index)) for index, fields in enumerate(data)]
-        pending = [
-            (job, place) for job in jobs for place, slot in enumerate(job.slots) if not isinstance(slot, RequestError)
-        ]
-        for (job, place), result in zip(pending, self._predict_in_time([j.slots[p] for j, p in pending]), strict=True):
-            job.slots[place] = result
-        return [self._respond(job).send(context, index) for index, job in enumerate(jobs)]
+        with self.metrics.stage(DECODE):
+            jobs = [self._decode(Request.of(fields, context, index)) for index, fields in enumerate(data)]
+        with self.metrics.stage(NETWORK):
+            _fill([job for job in jobs if not job.request.explain], self._predict_in_time)
+        if explained := [job for job in jobs if job.request.explain and not job.failure]:
+            with self.metrics.stage(EXPLAIN):
+                _fill(explained, self._explain_in_time)
+        with self.metrics.stage(ENCODE):
+            bodies = [self._respond(job).send(context, index) for index, job in enumerate(jobs)]
+        self.metrics.add(INSTANCES, sum(len(job.slots) for job in jobs))
+        for error in (error for job in jobs for error in job.errors):
+            self.metrics.add(REJECTED, kind=error.type)
+        self.metrics.send(getattr(context, "metrics", None))
+        return bodies
 
     def _decode(self, request: Request) -> _Job:
         job = _Job(request)
         limit = self.settings.options.max_instances
         try:
+            if request.explain and not self.settings.options.explain_runs:
+                raise NotSupported("This archive explains nothing: it was built without explain = true.")
             job.shape = items(request)
             if not job.shape.items:
                 raise UnprocessableInstance("The list is empty: send at least one instance.")
@@ -121,8 +169,7 @@ class BatchHandler(Generic[InstanceT, ResultT]):
         return job
 
     def _decode_in_time(self, item: Item) -> InstanceT:
-        if time.monotonic() > self._deadline:
-            raise Overloaded
+        self.check_time()
         if isinstance(item.value, RequestError):
             raise item.value
         return self.decode(item)
@@ -133,6 +180,13 @@ class BatchHandler(Generic[InstanceT, ResultT]):
             late = time.monotonic() > self._deadline
             results.extend([Overloaded()] * len(part) if late else self._predict(part))
         return results
+
+    def _explain_in_time(self, instances: Sequence[InstanceT]) -> list[Any]:
+        def explained(instance: InstanceT) -> object:
+            self.check_time()
+            return self.explain(instance)
+
+        return [_guard(explained, instance) for instance in instances]
 
     def _parts(self, instances: Sequence[InstanceT]) -> Iterator[Sequence[InstanceT]]:
         part: list[InstanceT] = []
@@ -162,7 +216,8 @@ class BatchHandler(Generic[InstanceT, ResultT]):
 
     def _respond(self, job: _Job) -> Response:
         if job.failure is None:
-            job.slots = [s if isinstance(s, RequestError) else _guard(self._encode, s) for s in job.slots]
+            encode = plain if job.request.explain else self._encode
+            job.slots = [s if isinstance(s, RequestError) else _guard(encode, s) for s in job.slots]
             errors = [slot for slot in job.slots if isinstance(slot, RequestError)]
             if len(errors) == len(job.slots) and not job.shape.many:
                 job.failure = errors[0]
@@ -192,6 +247,13 @@ class BatchHandler(Generic[InstanceT, ResultT]):
         if isinstance(envelope, V2Answer):
             return envelope.wrap(values, self.settings.name, self.settings.version)
         return values if envelope is None else {envelope: values}
+
+
+def _fill(jobs: list[_Job], answer: Callable[[list[Any]], list[Any]]) -> None:
+    """Put what `answer` makes of all the jobs' instances in their places."""
+    places = [(job, i) for job in jobs for i, slot in enumerate(job.slots) if not isinstance(slot, RequestError)]
+    for (job, place), result in zip(places, answer([job.slots[i] for job, i in places]), strict=True):
+        job.slots[place] = result
 
 
 def _guard(hook: Callable[[Any], Any], argument: Any) -> Any:

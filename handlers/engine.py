@@ -1,11 +1,11 @@
-"""Run the network with ONNX Runtime, on no more cores than the machine gives this worker."""
+"""Run the network, on no more cores than the machine gives this worker: in ONNX Runtime, or else in PyTorch."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import onnxruntime as ort
 Float32Array = npt.NDArray[np.float32]
 
 CGROUP = Path("/sys/fs/cgroup")
+GRAPH, PROGRAM = "model.onnx", "program.json"
 
 
 def available_cores(cgroup: Path = CGROUP) -> int:
@@ -41,8 +42,25 @@ def intra_op_threads(cores: int, workers: int) -> int:
     return max(1, cores // max(1, workers))
 
 
+class Network(Protocol):
+    """What a handler's `predict` calls."""
+
+    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Float32Array:
+        """Logits float32[B, labels] of one batch."""
+
+
+def open_network(model_dir: Path, threads: int) -> Network:
+    """The network of an archive, in the engine that its build chose: an ONNX graph, or a PyTorch program."""
+    program = model_dir / PROGRAM
+    if program.is_file():
+        from handlers.program import Program  # torch: for these archives only
+
+        return Program(program, threads)
+    return Engine(model_dir / GRAPH, threads)
+
+
 class Engine:
-    """One ONNX graph, loaded for CPU. `run` is what a handler's `predict` calls."""
+    """One ONNX graph, loaded for CPU."""
 
     def __init__(self, model: Path, threads: int) -> None:
         options = ort.SessionOptions()

@@ -5,6 +5,7 @@
     ├── TooLarge                413  more bytes, pixels or instances than the limits allow
     ├── UnsupportedMedia        415  a media type or image format that the model does not read
     ├── UnprocessableInstance   422  well-formed, but there is nothing to predict from
+    ├── NotSupported            501  the archive does not do that
     └── Overloaded              503  the batch took so long that this instance was not begun
 
 `ServerFault` (500) is ours: the client learns that it happened, never why.
@@ -58,6 +59,13 @@ class UnprocessableInstance(RequestError):
 
     status = 422
     type = "unprocessable"
+
+
+class NotSupported(RequestError):
+    """Nothing that the client could put right: another archive would do it."""
+
+    status = 501
+    type = "not_supported"
 
 
 class Overloaded(RequestError):

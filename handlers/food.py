@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+import numpy as np
+
 from handlers.base import BatchHandler
 from handlers.decoding import image_bytes_of
-from handlers.engine import Engine, Float32Array, softmax
+from handlers.engine import Float32Array, open_network, softmax
 from handlers.image import Uint8Array, limit_threads, normalise, open_image, resize
+from handlers.metrics import PIXELS
 from handlers.requests import Item
+from handlers.saliency import saliency
+from handlers.settings import SettingsError
 
 
 class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
@@ -18,10 +23,10 @@ class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
     def load(self) -> None:
         """Open the network and the nutrition table."""
         if self.settings.image is None:
-            raise ValueError("serving.json has no image section: this archive is not an image classifier's")
+            raise SettingsError("serving.json has no image section: this archive is not an image classifier's")
         self.image = self.settings.image
         limit_threads(self.threads)
-        self.engine = Engine(self.model_dir / "model.onnx", self.threads)
+        self.engine = open_network(self.model_dir, self.threads)
         table = self.model_dir / "nutrition.json"
         self.nutrition = json.loads(table.read_text(encoding="utf-8")) if table.exists() else {}
 
@@ -29,16 +34,28 @@ class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
         """Image file -> uint8[H, W, 3] pixels of the network's input size."""
         options = self.settings.options
         data = image_bytes_of(item, options.max_image_bytes)
-        return resize(open_image(data, options.max_pixels), self.image)
+        image = open_image(data, options.max_pixels)
+        self.metrics.add(PIXELS, image.width * image.height)
+        return resize(image, self.image)
 
     def predict(self, instances: Sequence[Uint8Array]) -> list[Float32Array]:
         """Each image's probabilities float32[labels]."""
+        return list(softmax(self.logits(instances)))
+
+    def logits(self, instances: Sequence[Uint8Array]) -> Float32Array:
+        """Pixels of at least one image -> logits float32[B, labels], in batches of `image_batch` images."""
         step = max(1, self.settings.options.image_batch)
-        results: list[Float32Array] = []
-        for begin in range(0, len(instances), step):
-            pixels = normalise(instances[begin : begin + step], self.image)
-            results += list(softmax(self.engine.run({"pixel_values": pixels})))
-        return results
+        parts = [instances[begin : begin + step] for begin in range(0, len(instances), step)]
+        return np.concatenate([self.engine.run({"pixel_values": normalise(part, self.image)}) for part in parts])
+
+    def explain(self, instance: Uint8Array) -> dict[str, object]:
+        """The answer of /predictions, and what each region of the image adds to the best dish's logit."""
+        missing = np.divide(self.image.mean, self.image.rescale_factor)  # what the network reads as zero
+        runs = self.settings.options.explain_runs
+        return {
+            "prediction": self.encode(self.predict([instance])[0]),
+            "explanation": saliency(instance, self.settings.labels, missing, self.logits, runs, self.check_time),
+        }
 
     def encode(self, result: Float32Array) -> dict[str, object]:
         """The top-k dishes, best first; `nutrition` is null where the table does not know the dish."""

@@ -33,6 +33,8 @@ if pillow_heif is not None:
     FORMATS.append("HEIF")
 # The brands of ISO/IEC 23008-12 whose pictures are HEVC.
 HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs")
+# Of the box that lists a file's brands: a dozen are many.
+MAX_BRANDS_BYTES = 128
 # A sliver enlarged until its short side fits would take gigabytes.
 MAX_RESIZED_PIXELS = 64_000_000
 EXIF_ORIENTATION = 0x0112
@@ -87,11 +89,17 @@ def open_image(data: bytes, max_pixels: int) -> Image.Image:
     except (Image.DecompressionBombError, MemoryError):
         raise TooLarge(f"An image may have at most {max_pixels} pixels.") from None
     except Exception:  # Pillow's decoders raise nearly every type on hostile bytes
-        if pillow_heif is None and data[4:8] == b"ftyp" and data[8:12] in HEIC_BRANDS:
+        if pillow_heif is None and _is_heic(data):
             raise UnsupportedMedia("This server does not read HEIC pictures: send JPEG, PNG, WebP or AVIF.") from None
         raise MalformedRequest(
             "The data is not a whole image file in a format this model reads (JPEG, PNG, WebP, GIF, BMP, TIFF, AVIF)."
         ) from None
+
+
+def _is_heic(data: bytes) -> bool:
+    """Whether the first box names a brand of HEIC, as its own or a compatible one (ISO/IEC 14496-12, 4.3)."""
+    end = min(int.from_bytes(data[:4], "big"), MAX_BRANDS_BYTES)
+    return data[4:8] == b"ftyp" and any(data[place : place + 4] in HEIC_BRANDS for place in (8, *range(16, end, 4)))
 
 
 @contextmanager

@@ -43,6 +43,11 @@ class Request:
     request_id: str
     parts: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def explain(self) -> bool:
+        """Whether it came by /explanations, as TorchServe's frontend says in a header of its own."""
+        return self.headers.get("explain") == "True"
+
     @classmethod
     def of(cls, fields: Mapping[str, Any], context: Any, index: int) -> Request:
         """The request at `index` of the batch. TorchServe mixes the parts' headers, which are dicts, into its own."""

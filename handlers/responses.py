@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-import numpy as np
-
 from handlers.errors import RequestError
 
 JSON = "application/json; charset=utf-8"
@@ -65,6 +63,6 @@ def _dumps(value: object) -> bytes:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, (np.generic, np.ndarray)):
+    if hasattr(value, "tolist"):  # numpy's scalars and arrays, and torch's tensors
         return value.tolist()
     raise TypeError(f"{type(value).__name__} is not JSON")

@@ -17,7 +17,7 @@ from typing import Any
 
 FORMAT = 1
 # Every other option that is a number is at least 1.
-SMALLEST = {"threads": 0}
+SMALLEST = {"threads": 0, "explain_runs": 0}
 # What becomes of a text longer than the model reads.
 LONG_TEXT = ("truncate", "error", "window")
 # Options that are words, and what they may be.
@@ -33,7 +33,8 @@ class SettingsError(RuntimeError):
 class Options:
     """What an operator may change: whole numbers, and words of CHOICES.
 
-    `threads` 0 means what the thread plan gives, `long_text` None what the text section says.
+    `threads` 0 means what the thread plan gives, `explain_runs` 0 that nothing is explained, `long_text` None what the
+    text section says.
     """
 
     top_k: int = 5
@@ -45,15 +46,16 @@ class Options:
     token_budget: int = 512
     image_batch: int = 16
     max_windows: int = 32
+    explain_runs: int = 0
     long_text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TextSettings:
-    """How text becomes token ids, and how the graph takes a batch of them (`layout`: "packed" or "padded").
+    """How text becomes token ids, and how the graph takes a batch of them (`layout`: "packed", "padded" or "single").
 
     `first_position` is the checkpoint's first position id (RoBERTa: 2), which a packed batch counts from; `pad_token`
-    fills a padded one. `long_text` is one of LONG_TEXT.
+    fills a padded one, and `mask_token` stands for what an explanation leaves out. `long_text` is one of LONG_TEXT.
     """
 
     normalise: str
@@ -61,6 +63,7 @@ class TextSettings:
     first_position: int
     layout: str = "packed"
     pad_token: int = 0
+    mask_token: int | None = None
     long_text: str = "truncate"
 
     def __post_init__(self) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 
 from handlers.errors import TooLarge
 from handlers.settings import TextSettings
@@ -41,15 +42,25 @@ NORMALISERS: dict[str, Callable[[str], str]] = {"none": str, "tweet": normalise_
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a text, and where its tokens stand in the window."""
+
+    text: str
+    tokens: slice
+
+
+@dataclass(frozen=True, slots=True)
 class Tokens:
     """One tokenised text, as the windows that the network reads: one, unless a long text is split.
 
     Each window has its `special` special tokens. `truncated` says whether the text had more tokens than all of them.
+    `text` is the text as it was tokenised.
     """
 
     windows: list[list[int]]
     special: int
     truncated: bool
+    text: str = field(default="", compare=False, repr=False)
 
     @property
     def count(self) -> int:
@@ -93,16 +104,49 @@ class TextEncoder:
         length = self._max_windows * self._max_tokens * CHARACTERS_PER_TOKEN
         while True:
             match = WORD_END.search(text, length)
-            encoding = self._tokenizer.encode(text[: match.start()] if match else text)
+            read = text[: match.start()] if match else text
+            encoding = self._tokenizer.encode(read)
             windows = [encoding.ids, *(rest.ids for rest in encoding.overflowing)]
             if len(windows) > self._max_windows or match is None:
                 break
             length *= 4
-        read = Tokens(windows, self._special, truncated=len(windows) > self._max_windows)
-        if self._refuses and read.truncated:
+        tokens = Tokens(windows, self._special, truncated=len(windows) > self._max_windows, text=read)
+        if self._refuses and tokens.truncated:
             at_least = "at least " if match else ""
-            raise TooLarge(f"The text has {at_least}{read.count} tokens, of which the model reads {self._max_tokens}.")
-        return replace(read, windows=windows[: self._max_windows])
+            raise TooLarge(
+                f"The text has {at_least}{tokens.count} tokens, of which the model reads {self._max_tokens}."
+            )
+        return replace(tokens, windows=windows[: self._max_windows])
+
+    def parts(self, tokens: Tokens, most: int) -> list[list[Part]]:
+        """The parts of each window, one to `most`: its tokens, joined with their neighbours where they are too many.
+
+        Special tokens belong to no part, and tokens that share a character to one.
+        """
+        encoding = self._tokenizer.encode(tokens.text)
+        windows = [encoding, *encoding.overflowing][: len(tokens.windows)]
+        return [_parts(window, tokens.text, most) for window in windows]
+
+
+def _parts(window: Encoding, text: str, most: int) -> list[Part]:
+    starts: list[int] = []
+    start = end = behind = 0
+    for position, (special, (begin, stop)) in enumerate(zip(window.special_tokens_mask, window.offsets, strict=True)):
+        if special:
+            continue
+        # The space before a word may be a token of its own, of no width: it goes with the word.
+        if not starts or begin >= end > start:
+            starts.append(position)
+            start = begin
+        end, behind = max(end, stop), position + 1
+    if not starts:
+        return [Part("", slice(0, 0))]
+    firsts = [int(some[0]) for some in np.array_split(starts, min(most, len(starts)))]
+    offsets = window.offsets
+    return [
+        Part(text[offsets[first][0] : offsets[last - 1][1]], slice(first, last))
+        for first, last in pairwise([*firsts, behind])
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +247,8 @@ def batches(
     texts: Sequence[Sequence[int]], token_budget: int, settings: TextSettings
 ) -> Iterator[tuple[slice, PackedBatch | PaddedBatch]]:
     """Split `texts` into batches in the layout that the graph takes."""
+    if settings.layout == "single":
+        return pad(texts, 0, settings.pad_token)
     if settings.layout == "padded":
         return pad(texts, token_budget, settings.pad_token)
     return pack(texts, token_budget, settings.first_position)

@@ -42,7 +42,7 @@ def body(answer: WorkerAnswer) -> Any:
 
 
 def test_one_bad_request_leaves_its_neighbours_alone(worker: Worker) -> None:
-    """pytorch/serve#1230, #2121, #2853."""
+    """pytorch/serve#1230, pytorch/serve#2121, pytorch/serve#2853."""
     alone = worker.predict([TEXT])[0]
     first, junk, last = worker.predict([TEXT, WorkerRequest.raw(b"\xff\xfe", "text/plain"), TEXT])
     assert (first.status, junk.status, last.status) == (200, 400, 200)
@@ -106,6 +106,29 @@ def test_a_model_that_cannot_load_says_why(sentiment: Path, tmp_path: Path) -> N
     mar.write(broken, members(files))
     with pytest.raises(ServerError, match="could not load its model"), Worker(broken):
         pass
+
+
+def test_a_slow_start_has_the_start_ups_timeout(tmp_path: Path) -> None:
+    """pytorch/serve#3261: a warm-up may take longer than an answer."""
+    handler = b"import time\ntime.sleep(2)\n\n\ndef handle(data, context):\n    return data and ['ok'] * len(data)\n"
+    manifest = json.dumps({"model": {"modelName": "m", "handler": "slow.py", "configFile": "model-config.yaml"}})
+    config = b"responseTimeout: 1\nstartupTimeout: 60\n"
+    path = tmp_path / "m.mar"
+    mar.write(path, members({"slow.py": handler, "model-config.yaml": config, mar.MANIFEST: manifest.encode()}))
+    with Worker(path) as worker:
+        assert [answer.body for answer in worker.predict([TEXT, TEXT])] == [b"ok", b"ok"]
+
+
+def test_an_ascii_locale_changes_nothing(food: Path, sentiment: Path) -> None:
+    """pytorch/serve#821: a container without LANG, where Python's own default for files may be ASCII."""
+    ascii_locale = {"LANG": "C", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    text = WorkerRequest.raw("schön 😀 很好".encode(), "text/plain")
+    with Worker(sentiment) as usual, Worker(sentiment, ascii_locale) as bare:
+        assert [body(answer) for answer in bare.predict([text])] == [body(answer) for answer in usual.predict([text])]
+    Image.new("RGB", (64, 48), "green").save(stream := io.BytesIO(), "PNG")
+    with Worker(food, ascii_locale) as bare:
+        (answer,) = bare.predict([WorkerRequest.raw(stream.getvalue())])
+    assert "姓名" in {dish["label"] for dish in body(answer)["dishes"]}
 
 
 def test_options_come_from_the_environment(food: Path) -> None:

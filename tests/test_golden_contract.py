@@ -116,7 +116,7 @@ def test_an_archive_that_answers_otherwise_is_never_built(
         return image_settings(path).model_copy(update={"rescale_factor": 1 / 300})
 
     monkeypatch.setattr("marsmith.reference.image_settings", darker)
-    with pytest.raises(GoldenError, match=r"answers 5 of 5 golden requests otherwise than the checkpoint: turned\.jpg"):
+    with pytest.raises(GoldenError, match=r"answers 5 of 5 golden requests otherwise than expected: turned\.jpg"):
         build(food_recipe, tmp_path)
     assert list(tmp_path.iterdir()) == []
 

@@ -19,6 +19,7 @@ from transformers import (
     MPNetTokenizer,
     PreTrainedTokenizerFast,
     RobertaTokenizer,
+    T5Tokenizer,
     ViTImageProcessorPil,
     XLMRobertaTokenizer,
 )
@@ -95,13 +96,30 @@ IMAGE_SETTINGS = {
     "vit": _TRANSFORMER,
 }
 # Families that no archive is known to come from.
+_ENCODER_DECODER: dict[str, Any] = {"d_model": 32, "hidden_size": None, "intermediate_size": None}
 STRANGERS: dict[str, dict[str, Any]] = {
+    "bart": {
+        **_ENCODER_DECODER,
+        **{f"{half}_layers": 2 for half in ("encoder", "decoder")},
+        **{f"{half}_attention_heads": 2 for half in ("encoder", "decoder")},
+        **{f"{half}_ffn_dim": 48 for half in ("encoder", "decoder")},
+        "init_std": SPREAD,
+    },
     "fnet": {},
+    "longformer": {"attention_window": [8, 8]},
     "megatron-bert": {},
+    "t5": {
+        **_ENCODER_DECODER,
+        "max_position_embeddings": None,
+        "d_kv": 16,
+        "d_ff": 48,
+        "initializer_factor": 8.0,
+        "decoder_start_token_id": 0,
+    },
     "xlnet": {"max_position_embeddings": None, "d_head": 16},
 }
 # Those that count positions from behind the padding token's id.
-OFFSET_POSITIONS = ("camembert", "mpnet", "roberta", "xlm-roberta")
+OFFSET_POSITIONS = ("camembert", "longformer", "mpnet", "roberta", "xlm-roberta")
 
 
 def wordpiece(special: Sequence[str] = BERT_SPECIAL) -> Tokenizer:
@@ -149,7 +167,7 @@ def tokenizer_of(model_type: str) -> Any:
                 zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), BERT_SPECIAL, strict=True)
             )
             return PreTrainedTokenizerFast(tokenizer_object=bpe, model_max_length=MAX_TOKENS, **names)
-        case "roberta":
+        case "bart" | "longformer" | "roberta":
             state = json.loads(byte_level_bpe().to_str())["model"]
             merges = [tuple(merge) for merge in state["merges"]]
             return RobertaTokenizer(vocab=state["vocab"], merges=merges, model_max_length=MAX_TOKENS)
@@ -159,6 +177,9 @@ def tokenizer_of(model_type: str) -> Any:
         case "deberta-v2":
             pieces = unigram(("[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"), "[UNK]")
             return DebertaV2Tokenizer(vocab=pieces, unk_id=3, model_max_length=MAX_TOKENS)
+        case "t5":
+            pieces = unigram(("<pad>", "</s>", "<unk>"), "<unk>")
+            return T5Tokenizer(vocab=pieces, extra_ids=0, model_max_length=MAX_TOKENS)
         case "camembert":
             return CamembertTokenizer(vocab=unigram(ROBERTA_SPECIAL, "<unk>"), model_max_length=MAX_TOKENS)
         case "xlm-roberta":
@@ -227,11 +248,12 @@ def _vocabulary(tokenizer: Tokenizer) -> dict[str, int]:
 
 
 def write_recipe(directory: Path, **keys: Any) -> Path:
-    """Write `directory`/recipe.toml with `keys` (a dict is a table) and return it.
+    """Write `directory`/recipe.toml with `keys` (a dict is a table, ... leaves a key out) and return it.
 
     Name, task and checkpoint have defaults: `write_recipe(sentiment_checkpoint(tmp_path))` can be built.
     """
     values: dict[str, Any] = {"name": "tiny", "task": "sentiment", "checkpoint": ".", **keys}
+    values = {key: value for key, value in values.items() if value is not ...}
     lines = [f"{key} = {_toml(value)}" for key, value in values.items() if not _is_table(value)]
     for key, value in values.items():
         if isinstance(value, Mapping):
@@ -250,7 +272,11 @@ def _is_table(value: object) -> bool:
 
 
 def _toml(value: object) -> str:
-    """JSON's spelling of strings, numbers, booleans and lists is TOML's too."""
+    """JSON's spelling of strings, numbers and booleans is TOML's too."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(entry)}" for key, entry in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
     return json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)
 
 

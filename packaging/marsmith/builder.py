@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from marsmith import golden, manifest, mar, replay
+from marsmith import golden, manifest, mar, recording, replay
 from marsmith.checkpoint import TEXT_LAYOUTS, Checkpoint, resolve
-from marsmith.errors import ArchiveError
-from marsmith.export import GRAPH, WEIGHTS, check_parity
+from marsmith.errors import ArchiveError, CheckpointError
 from marsmith.lint import lint, lint_recipe
 from marsmith.lint.findings import Finding, refuse
+from marsmith.lint.recipe import CHECKPOINT_CODES
 from marsmith.lint.tree import Tree
+from marsmith.network import Engine, Network, write_network
 from marsmith.planned import MODEL, planned
 from marsmith.progress import Progress, silent
 from marsmith.provenance import inputs, provenance
@@ -24,21 +25,27 @@ from marsmith.serving import Options, Serving, dump_json
 
 Members = dict[PurePosixPath, mar.Source]
 
+# What an archive without a network says of its checkpoint and its precision.
+NO_CHECKPOINT = "none"
+
 
 @dataclass(frozen=True, slots=True)
 class Built:
     """An archive that was written: its size in bytes, and how many golden requests it answered.
 
-    `parity` is the largest difference of its logits from the checkpoint's, `warnings` what lint thinks may be meant
-    otherwise.
+    `engine` is what runs the network, `parity` the largest difference of its logits from the checkpoint's; both are
+    None without a network. `note` says why it is not ONNX Runtime, where that is so, `warnings` what lint thinks may be
+    meant otherwise.
     """
 
     path: Path
     size: int
     members: int
     golden: int
-    parity: float
+    parity: float | None
     warnings: list[Finding]
+    engine: Engine | None
+    note: str
 
 
 def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
@@ -49,25 +56,34 @@ def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
     """
     recipe = Recipe.load(recipe_path)
     _check_output(out)
-    progress("checking the checkpoint")
-    checkpoint = resolve(recipe)
-    members = planned(recipe, checkpoint.source)
+    members = planned(recipe, NO_CHECKPOINT)
     progress("linting")
     findings = lint_recipe(recipe_path)
-    refuse(findings, f"The archive of {recipe.name}")
-    progress("loading the checkpoint")
-    reference = _reference(recipe, checkpoint)
+    refuse([one for one in findings if one.code not in CHECKPOINT_CODES], f"The archive of {recipe.name}")
+    checkpoint = None
+    if recipe.checkpoint is not None:
+        progress("checking the checkpoint")
+        checkpoint = resolve(recipe)
+        members[PurePosixPath(mar.MANIFEST)] = manifest.manifest(recipe, checkpoint.source)
+    reference: Any = None
+    network = None
     with tempfile.TemporaryDirectory(prefix="marsmith-") as scratch:
-        progress(_exporting(recipe, checkpoint))
-        reference.export(Path(scratch))
-        progress("comparing with the checkpoint")
-        parity = check_parity(Path(scratch) / GRAPH, reference.cases())
-        members |= _model_members(recipe, checkpoint, reference, Path(scratch))
-        progress("asking the checkpoint the golden requests")
-        recorded = golden.record(recipe, checkpoint.labels, reference)
+        if checkpoint is not None:
+            progress("loading the checkpoint")
+            reference = _reference(recipe, checkpoint)
+            progress(_exporting(recipe, checkpoint))
+            network = write_network(reference, Path(scratch), progress)
+            members |= _network_members(checkpoint, reference, network, Path(scratch))
+        members[PurePosixPath(mar.SERVING)] = _serving(recipe, checkpoint, reference).to_json()
+        if checkpoint is None or recipe.handler:
+            progress("asking the handler the golden requests")
+            recorded = recording.record(recipe, members, Path(scratch))
+        else:
+            progress("asking the checkpoint the golden requests")
+            recorded = golden.record(recipe, checkpoint.labels, reference)
         members[PurePosixPath(mar.GOLDEN)] = recorded.to_json()
         progress("writing down what it is made of")
-        members |= _papers(recipe, checkpoint, members)
+        members |= _papers(recipe, checkpoint, network, members)
 
         def check(whole: Path) -> None:
             progress("asking the archive the golden requests")
@@ -77,12 +93,21 @@ def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
         progress("writing the archive")
         path = out / f"{recipe.name}.mar"
         written = mar.write(path, members, check)
-    return Built(path, path.stat().st_size, len(written), len(recorded.requests), parity, findings)
+    return Built(
+        path,
+        size=path.stat().st_size,
+        members=len(written),
+        golden=len(recorded.requests),
+        parity=network.parity if network else None,
+        warnings=findings,
+        engine=network.engine if network else None,
+        note=network.note if network else "",
+    )
 
 
 def _exporting(recipe: Recipe, checkpoint: Checkpoint) -> str:
     family = checkpoint.config.get("model_type")
-    if recipe.task == "sentiment" and family not in TEXT_LAYOUTS:
+    if recipe.kind.section == "text" and family not in TEXT_LAYOUTS:
         return f"exporting the network (no test covers {family} models: this one is kept only if the export agrees)"
     return "exporting the network"
 
@@ -96,39 +121,52 @@ def _check_output(out: Path) -> None:
         raise ArchiveError(f"The archives cannot be written to {out}: {existing} is not yours to write in.")
 
 
-def _model_members(recipe: Recipe, checkpoint: Checkpoint, reference: Any, scratch: Path) -> Members:
-    """The network, how it is fed, and what the checkpoint says of itself."""
-    serving = Serving(
+def _serving(recipe: Recipe, checkpoint: Checkpoint | None, reference: Any) -> Serving:
+    """How the network is fed, and what its logits mean."""
+    return Serving(
         name=recipe.name,
         version=recipe.version,
-        precision=recipe.precision,
-        labels=checkpoint.labels,
-        options=Options(top_k=recipe.top_k),
-        **{"text" if recipe.task == "sentiment" else "image": reference.settings},
+        precision=recipe.precision if checkpoint else NO_CHECKPOINT,
+        labels=checkpoint.labels if checkpoint else recipe.labels or [],
+        options=Options(top_k=recipe.top_k, explain_runs=recipe.explain_runs),
+        **({recipe.kind.section: reference.settings} if recipe.kind.section else {}),
     )
+
+
+def _network_members(checkpoint: Checkpoint, reference: Any, network: Network, scratch: Path) -> Members:
+    """The network, and what the checkpoint says of itself."""
     config = {key: value for key, value in checkpoint.config.items() if key != "_name_or_path"}
     return {
-        MODEL / "serving.json": serving.to_json(),
+        **{MODEL / file: scratch / file for file in network.files},
         MODEL / "config.json": dump_json(config),
-        MODEL / GRAPH: scratch / GRAPH,
-        MODEL / WEIGHTS: scratch / WEIGHTS,
         **{MODEL / name: content for name, content in reference.preprocessing().items()},
     }
 
 
-def _papers(recipe: Recipe, checkpoint: Checkpoint, members: Members) -> Members:
-    """The bill of materials, and what the network was made from."""
-    model = {str(name): mar.source_sha256(source) for name, source in members.items() if name.is_relative_to(MODEL)}
-    network = {name: model[name] for name in (f"{MODEL}/{GRAPH}", f"{MODEL}/{WEIGHTS}")}
+def _papers(recipe: Recipe, checkpoint: Checkpoint | None, network: Network | None, members: Members) -> Members:
+    """The bill of materials, and what the network, or the handler that does without one, was made from."""
+    own = [PurePosixPath(recipe.entry)] if recipe.handler else []
+    names = [*own, *(name for name in members if name.is_relative_to(MODEL))]
+    model = {str(name): mar.source_sha256(members[name]) for name in names}
+    products = [f"{MODEL}/{file}" for file in network.files] if network else [recipe.entry]
+    materials = inputs(recipe, checkpoint)
     return {
-        PurePosixPath(mar.SBOM): sbom(recipe, checkpoint, manifest.requirements(recipe.task), model),
-        PurePosixPath(mar.PROVENANCE): provenance(recipe, checkpoint, inputs(recipe, checkpoint), network),
+        PurePosixPath(mar.SBOM): sbom(recipe, checkpoint, manifest.requirements(recipe), model),
+        PurePosixPath(mar.PROVENANCE): provenance(
+            recipe, checkpoint, materials, {name: model[name] for name in products}
+        ),
     }
 
 
 def _reference(recipe: Recipe, checkpoint: Any) -> Any:
     from marsmith.reference import ImageReference, TextReference  # torch and transformers: seconds
 
-    if recipe.task == "sentiment":
-        return TextReference(checkpoint, recipe.normalise, recipe.long_text)
+    if recipe.kind.section == "text":
+        reference = TextReference(checkpoint, recipe.normalise, recipe.long_text)
+        if recipe.explain and reference.settings.mask_token is None:
+            raise CheckpointError(
+                "The tokenizer has neither a mask token nor one for unknown words, so nothing can stand for what an "
+                "explanation leaves out: build with explain = false."
+            )
+        return reference
     return ImageReference(checkpoint)

@@ -35,15 +35,6 @@ TEXT_LAYOUTS: dict[str, Layout] = {
 PLACEHOLDER_LABEL = re.compile(r"^LABEL_\d+$")
 SAFETENSORS_LENGTH_BYTES = 8
 
-# For each task, the endings of the architecture's class name, and the file that holds the preprocessing.
-TASKS = {
-    "sentiment": (
-        ("ForSequenceClassification",),
-        ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model"),
-    ),
-    "food": (("ForImageClassification", "ForImageClassificationWithTeacher"), ("preprocessor_config.json",)),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
@@ -57,36 +48,38 @@ class Checkpoint:
 
 def resolve(recipe: Recipe) -> Checkpoint:
     """The recipe's checkpoint, downloaded when it is a hub id. Raises CheckpointError."""
-    local = recipe.directory / recipe.checkpoint
+    named = recipe.checkpoint or "."
+    local = recipe.directory / named
     if local.is_dir():
         path, source = local, "local"
-    elif HUB_ID.match(recipe.checkpoint) and not recipe.checkpoint.startswith("."):
-        path = _download(recipe)
-        source = f"{recipe.checkpoint}@{path.name}"
+    elif HUB_ID.match(named) and not named.startswith("."):
+        path = _download(named, recipe)
+        source = f"{named}@{path.name}"
     else:
         raise CheckpointError(
             f"There is no checkpoint directory {local}. "
             "Give a directory relative to the recipe, or a hub id (owner/name)."
         )
     config = _read_json(path / "config.json")
-    _check_architecture(config, recipe.task)
-    _check_problem(config)
-    if recipe.task == "sentiment":
+    _check_architecture(config, recipe)
+    if recipe.handler is None:
+        _check_problem(config)
+    if recipe.kind.section == "text":
         _check_text_model(config)
     _check_files(path, recipe)
-    return Checkpoint(path, source, config, recipe.labels or _labels(config))
+    return Checkpoint(path, source, config, recipe.labels or _labels(config, placeholders=recipe.handler is not None))
 
 
-def _download(recipe: Recipe) -> Path:
+def _download(hub_id: str, recipe: Recipe) -> Path:
     from huggingface_hub import snapshot_download
 
     patterns = [*HUB_FILES, PICKLED_WEIGHTS] if recipe.allow_pickle else HUB_FILES
     try:
-        return Path(snapshot_download(recipe.checkpoint, revision=recipe.revision, allow_patterns=patterns))
+        return Path(snapshot_download(hub_id, revision=recipe.revision, allow_patterns=patterns))
     except Exception as error:  # the hub client raises its own, requests' and OS errors
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise CheckpointError(
-            f"The checkpoint {recipe.checkpoint} cannot be had from the Hugging Face hub: {reason}. "
+            f"The checkpoint {hub_id} cannot be had from the Hugging Face hub: {reason}. "
             "Check the id, the revision and the network, or download it and name its directory."
         ) from None
 
@@ -103,18 +96,22 @@ def _read_json(file: Path) -> dict[str, Any]:
     return value
 
 
-def _check_architecture(config: dict[str, Any], task: str) -> None:
-    endings = TASKS[task][0]
+def _check_architecture(config: dict[str, Any], recipe: Recipe) -> None:
+    endings = recipe.kind.architectures
     architecture = str((config.get("architectures") or ["no architecture"])[0])
     if not architecture.endswith(endings):
         raise CheckpointError(
-            f"The checkpoint is a {architecture}, the task {task} needs a ...{endings[0]}: "
+            f"The checkpoint is a {architecture}, the task {recipe.task} needs a ...{endings[0]}: "
             "choose another checkpoint, or fine-tune this one first."
         )
 
 
 def text_layout(config: Mapping[str, Any]) -> Layout:
     """The layout of a text checkpoint's graph. A family that no test proves is padded, which asks least of it."""
+    # The heads of encoder-decoders look for each text's last </s>, and a text may spell one out: of several texts, one
+    # would get another's answer.
+    if config.get("is_encoder_decoder"):
+        return "single"
     # A convolution would reach across the borders of packed texts.
     if config.get("conv_kernel_size", 0) > 0:
         return "padded"
@@ -127,8 +124,14 @@ def _check_text_model(config: dict[str, Any]) -> None:
 
 
 def _check_problem(config: dict[str, Any]) -> None:
-    """An answer is one of several labels, with probabilities that sum to one. Raises CheckpointError for others."""
-    remedy = "choose another checkpoint, or fine-tune this one for single_label_classification."
+    """An answer is one of several labels, with probabilities that sum to one, unless a handler of one's own decides.
+
+    Raises CheckpointError for others.
+    """
+    remedy = (
+        "choose another checkpoint, fine-tune this one for single_label_classification, or give the recipe a handler "
+        "of your own."
+    )
     if config.get("problem_type") == "regression" or len(config.get("id2label") or {}) == 1:
         raise CheckpointError(f"The checkpoint answers with a number (regression), not with a label: {remedy}")
     if config.get("problem_type") == "multi_label_classification":
@@ -139,7 +142,7 @@ def _check_problem(config: dict[str, Any]) -> None:
 
 
 def _check_files(path: Path, recipe: Recipe) -> None:
-    wanted = TASKS[recipe.task][1]
+    wanted = recipe.kind.preprocessing
     if not any((path / name).is_file() for name in wanted):
         raise CheckpointError(f"{path} has no {' or '.join(wanted)}. Save it with the model and build again.")
     # In the order in which transformers looks for them.
@@ -180,8 +183,11 @@ def check_safetensors(file: Path) -> None:
         )
 
 
-def _labels(config: dict[str, Any]) -> list[str]:
-    """The labels in the order of the logits. Raises CheckpointError for missing, doubled or placeholder labels."""
+def _labels(config: dict[str, Any], *, placeholders: bool) -> list[str]:
+    """The labels in the order of the logits. Raises CheckpointError for missing and doubled labels, and placeholders.
+
+    A handler of one's own takes `placeholders`: the logit of a regression has no name.
+    """
     id2label = config.get("id2label") or {}
     remedy = 'Name them in the recipe: labels = ["…", …], in the order of the logits.'
     try:
@@ -191,7 +197,7 @@ def _labels(config: dict[str, Any]) -> list[str]:
         labels, dense = [], False
     if not labels or not dense:
         raise CheckpointError(f"The checkpoint's config.json has no complete id2label. {remedy}")
-    if any(PLACEHOLDER_LABEL.match(label) for label in labels):
+    if not placeholders and any(PLACEHOLDER_LABEL.match(label) for label in labels):
         raise CheckpointError(f"The checkpoint's labels are placeholders ({labels[0]}, …). {remedy}")
     if len(set(labels)) != len(labels):
         raise CheckpointError(f"The checkpoint has two labels of one name. {remedy}")

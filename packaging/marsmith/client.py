@@ -53,18 +53,22 @@ class Client:
         self._reached = False
 
     def predict(self, model: str, data: str | bytes) -> Prediction:
-        """Predict from one text (str) or image file (bytes).
+        """Predict from one text (str) or image file (bytes). Raises ClientError like `send`."""
+        return self.send(model, *_body(data))
+
+    def explain(self, model: str, data: str | bytes) -> Prediction:
+        """Predict from one text or image file, and say why. Raises ClientError like `send`."""
+        return self.send(model, *_body(data), verb="explanations")
+
+    def send(self, model: str, body: bytes, content_type: str, verb: str = "predictions") -> Prediction:
+        """Predict from a body as it is.
 
         Raises ClientError when the server cannot be reached. Once it has answered, a connection that breaks is the
         fault of that one request (TorchServe breaks it on a body that is too large): status 0.
         """
-        if isinstance(data, str):
-            body, content_type = json.dumps({"text": data}).encode(), "application/json"
-        else:
-            body, content_type = data, "application/octet-stream"
         try:
             response = self._session().post(
-                f"{self._url}/predictions/{model}",
+                f"{self._url}/{verb}/{model}",
                 data=body,
                 headers={"Content-Type": content_type, **self._headers},
                 timeout=TIMEOUT_S,
@@ -104,6 +108,13 @@ class Client:
             self._local.session = direct_session()
         session: requests.Session = self._local.session
         return session
+
+
+def _body(data: str | bytes) -> tuple[bytes, str]:
+    """The body and Content-Type that carry a text or an image file."""
+    if isinstance(data, str):
+        return json.dumps({"text": data}).encode(), "application/json"
+    return data, "application/octet-stream"
 
 
 def direct_session() -> requests.Session:

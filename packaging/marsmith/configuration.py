@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
+from pathlib import Path
 
 from marsmith.errors import ServerError
 from marsmith.resources import config_properties
 
 HOST = "127.0.0.1"
+# Every metric of TorchServe and of the handlers.
+METRICS = Path(__file__).with_name("metrics.yaml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,11 @@ class Ports:
 
 
 def effective_config(ports: Ports, *, token: bool) -> str:
-    """config.properties with these ports and this choice of tokens."""
-    changes = ports.properties() | {"disable_token_authorization": str(not token).lower()}
+    """config.properties with these ports, this choice of tokens and the metrics that Marsmith knows."""
+    changes = ports.properties() | {
+        "disable_token_authorization": str(not token).lower(),
+        "metrics_config": str(METRICS),
+    }
     lines = []
     for line in config_properties().read_text(encoding="utf-8").splitlines():
         key = line.partition("=")[0]

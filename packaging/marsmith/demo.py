@@ -51,7 +51,7 @@ def ask(models: Path, server: Server) -> Iterator[Answer]:
     client = Client(server.ports.url, server.headers())
     for name in STARTERS:
         recipe = Recipe.load(models / name)
-        samples = [(sample, sample.expect) for sample in recipe.samples if sample.expect is not None]
+        samples = [(sample, sample.expect) for sample in recipe.samples if isinstance(sample.expect, str)]
         inputs = [
             sample.text if sample.text is not None else recipe.directory / str(sample.image) for sample, _ in samples
         ]

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from marsmith import golden, mar
 from marsmith.inspection import Card, inspect
 
-WEIGHTS = frozenset({".weights", ".onnx", ".pt", ".pth", ".bin", ".safetensors", ".so"})
+WEIGHTS = frozenset({".weights", ".onnx", ".pt", ".pt2", ".pth", ".bin", ".safetensors", ".so"})
 
 Kind = Literal["model", "labels", "config", "requirements", "weights", "code", "golden", "member"]
 
@@ -57,7 +57,7 @@ def _read(path: Path) -> _Side:
 
 
 def _model(a: Card, b: Card) -> Iterator[Change]:
-    for field in ("name", "version", "task", "handler", "checkpoint", "license", "precision", "signature"):
+    for field in ("name", "version", "task", "handler", "checkpoint", "license", "precision", "engine", "signature"):
         if getattr(a, field) != getattr(b, field):
             yield Change("model", field, str(getattr(a, field)), str(getattr(b, field)))
 
@@ -99,10 +99,10 @@ def _golden(a: _Side, b: _Side) -> Iterator[Change]:
 
 
 def _request(name: str, a: golden.Request, b: golden.Request) -> Iterator[Change]:
-    """A request's text or image is never shown."""
-    if (a.text, a.image) != (b.text, b.image):
+    """A request's text, image or JSON is never shown."""
+    if a.payload() != b.payload():
         yield Change("golden", f"{name} asks something else", "", "")
-    elif found := list(golden.differences(a.expect, b.expect, max(a.tolerance, b.tolerance))):
+    elif found := list(golden.differences(a.expect, b.expect, max(a.tolerance, b.tolerance), whole=bool(b.whole))):
         yield Change("golden", name, "", found[0])
     if a.tolerance != b.tolerance:
         yield Change("golden", f"{name} tolerance", str(a.tolerance), str(b.tolerance))

@@ -29,7 +29,7 @@ class CheckpointError(MarsmithError):
 
 
 class ExportError(MarsmithError):
-    """The network cannot be exported to ONNX, or the exported graph answers differently."""
+    """The network cannot be written for an engine, or what was written answers differently."""
 
 
 class ArchiveError(MarsmithError):

@@ -1,14 +1,17 @@
 """Golden requests, MAR-INF/golden.json: requests, and the answers that the checkpoint itself gives them.
 
 The answers are computed by PyTorch and transformers, never by a handler: what serves the archive is measured by them.
+Only where a handler of one's own decides what an answer is, the recipe says it, or recording.py asks the archive.
 """
 
 from __future__ import annotations
 
 import base64
 import io
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -38,27 +41,35 @@ class _Section(BaseModel):
 
 
 class Request(_Section):
-    """One request, a text or an image file in base64, and the least that its answer must hold.
+    """One request, a text, an image file in base64 or a JSON value, and the least that its answer must hold.
 
-    In `expect`, numbers may differ by `tolerance`, an object may have more keys, a list more elements.
+    In `expect`, numbers may differ by `tolerance`, and one above 1 by that share of it. An object may have more keys
+    and a list more elements, unless the answer is expected `whole`.
     """
 
     name: str = Field(min_length=1)
     text: str | None = None
     image: str | None = None
-    expect: dict[str, Any] = Field(min_length=1)
+    value: Any = Field(None, alias="json")
+    expect: Any
+    whole: bool | None = None
     tolerance: float = Field(ge=0, le=MAX_TOLERANCE)
 
     @model_validator(mode="after")
     def _one_input(self) -> Request:
-        if (self.text is None) == (self.image is None):
-            raise ValueError("give either text or image")
-        self.body()  # which must be base64
+        if sum(one is not None for one in (self.text, self.image, self.value)) != 1:
+            raise ValueError("give either text, image or json")
+        if self.expect is None or (self.expect in ({}, []) and not self.whole):
+            raise ValueError("any answer would do")
+        self.payload()  # which must be base64
         return self
 
-    def body(self) -> str | bytes:
-        """The text, or the bytes of the image file."""
-        return self.text if self.text is not None else base64.b64decode(self.image or "", validate=True)
+    def payload(self) -> tuple[bytes, str]:
+        """The body to send, and its Content-Type."""
+        if self.image is not None:
+            return base64.b64decode(self.image, validate=True), "application/octet-stream"
+        value = {"text": self.text} if self.text is not None else self.value
+        return json.dumps(value).encode("utf-8"), "application/json"
 
 
 class Golden(_Section):
@@ -69,10 +80,30 @@ class Golden(_Section):
 
     def to_json(self) -> bytes:
         """The file's bytes, the same for the same requests. Raises RecipeError when they are too many to be read."""
-        content = dump_json(self.model_dump(mode="json", exclude_none=True))
+        content = dump_json(self.model_dump(mode="json", exclude_none=True, by_alias=True))
         if len(content) > MAX_GOLDEN_BYTES:
             raise RecipeError(f"The samples take more than {MAX_GOLDEN_BYTES:,} bytes: choose fewer or smaller ones.")
         return content
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A sample or probe: its name, which never shows its text, what it asks, and the answer that the recipe expects."""
+
+    name: str
+    kind: Literal["text", "image", "json"]
+    body: Any
+    expect: Any = None
+
+    def request(self, expect: Any, *, whole: bool | None = None) -> Request:
+        """The golden request that is answered so."""
+        body = base64.b64encode(self.body).decode("ascii") if self.kind == "image" else self.body
+        content = {"name": self.name, self.kind: body, "expect": expect, "whole": whole, "tolerance": TOLERANCE}
+        return Request.model_validate(content)
+
+    def payload(self) -> tuple[bytes, str]:
+        """The body to send, and its Content-Type: no answer changes them."""
+        return self.request("any").payload()
 
 
 class Reference(Protocol):
@@ -88,38 +119,40 @@ def record(recipe: Recipe, labels: Sequence[str], reference: Reference) -> Golde
     Raises RecipeError for a sample that cannot be read, or whose expected label is not the checkpoint's.
     """
     requests = []
-    for name, body, label in _samples(recipe) if recipe.samples else _probes(recipe.task):
-        probabilities = reference.probabilities(body)
+    for question in questions(recipe):
+        probabilities = reference.probabilities(question.body)
         best = labels[int(probabilities.argmax())]
-        if label not in (None, best):
+        if question.expect not in (None, best):
             raise RecipeError(
-                f"The recipe expects {label} for {name}, but the checkpoint answers {best} "
+                f"The recipe expects {question.expect} for {question.name}, but the checkpoint answers {best} "
                 f"({probabilities.max():.2f}): correct the sample, or name the checkpoint that you mean."
             )
-        content = {"text": body} if isinstance(body, str) else {"image": base64.b64encode(body).decode("ascii")}
-        expect = expected_answer(recipe, labels, probabilities)
-        requests.append(Request.model_validate({"name": name, **content, "expect": expect, "tolerance": TOLERANCE}))
+        requests.append(question.request(expected_answer(recipe, labels, probabilities)))
     return Golden(requests=requests)
 
 
-def _samples(recipe: Recipe) -> Iterator[tuple[str, str | bytes, str | None]]:
-    """Each sample's name, which never shows its text, its body and its label."""
+def questions(recipe: Recipe) -> Iterator[Question]:
+    """The recipe's samples, or probes of the task where it has none. Raises RecipeError for one that is no file."""
+    if not recipe.samples:
+        yield from _probes(recipe.kind.section)
     for number, sample in enumerate(recipe.samples, 1):
-        if sample.text is not None:
-            yield f"text {number}", sample.text, sample.expect
-            continue
         if sample.image is None:
+            kind: Literal["text", "json"] = "json" if sample.text is None else "text"
+            yield Question(
+                f"{kind} {number}", kind, sample.value if sample.text is None else sample.text, sample.expect
+            )
             continue
         file = recipe.directory / sample.image
         try:
-            yield recipe.public_name(sample.image), file.read_bytes(), sample.expect
+            yield Question(recipe.public_name(sample.image), "image", file.read_bytes(), sample.expect)
         except OSError as error:
             raise RecipeError(f"The sample {file} cannot be read: {error.strerror}.") from None
 
 
-def _probes(task: str) -> Iterator[tuple[str, str | bytes, None]]:
-    if task == "sentiment":
-        yield from ((f"probe {number}", text, None) for number, text in enumerate(PROBE_TEXTS, 1))
+def _probes(section: str | None) -> Iterator[Question]:
+    if section == "text":
+        yield from (Question(f"probe {number}", "text", text) for number, text in enumerate(PROBE_TEXTS, 1))
+    if section != "image":
         return
     rng = np.random.default_rng(PROBE_SEED)
     for number, height in enumerate(PROBE_HEIGHTS, 1):
@@ -127,7 +160,7 @@ def _probes(task: str) -> Iterator[tuple[str, str | bytes, None]]:
         stream = io.BytesIO()
         # Bitmaps: their bytes depend on no compressor's version.
         coarse.resize((PROBE_WIDTH, height), Image.Resampling.BICUBIC).save(stream, "BMP")
-        yield f"probe {number}", stream.getvalue(), None
+        yield Question(f"probe {number}", "image", stream.getvalue())
 
 
 def expected_answer(recipe: Recipe, labels: Sequence[str], probabilities: np.ndarray) -> dict[str, Any]:
@@ -137,7 +170,7 @@ def expected_answer(recipe: Recipe, labels: Sequence[str], probabilities: np.nda
     decided = len(labels) if apart.all() else int(apart.argmin())
     rounded = probabilities.round(DECIMALS).tolist()
     best = [{"label": labels[index], "score": rounded[index]} for index in order[:decided]]
-    if recipe.task == "food":
+    if recipe.kind.section == "image":
         return {"dishes": best[: recipe.top_k]}
     scores = {"scores": dict(zip(labels, rounded, strict=True))}
     return best[0] | scores if best else scores
@@ -155,19 +188,31 @@ def read(path: Path) -> Golden | None:
         raise GoldenError(f"{mar.GOLDEN} of {path} is not readable: build the archive again.") from None
 
 
-def differences(expected: Any, got: Any, tolerance: float, where: str = "answer") -> Iterator[str]:
-    """Each place where `got` does not hold what is expected: what it is, and what it should be."""
+def differences(
+    expected: Any, got: Any, tolerance: float, where: str = "answer", *, whole: bool = False
+) -> Iterator[str]:
+    """Each place where `got` does not hold what is expected: what it is, and what it should be.
+
+    A `whole` answer holds nothing more either.
+    """
     if isinstance(expected, Mapping) and isinstance(got, Mapping):
         for key, value in expected.items():
-            yield from differences(value, got.get(key), tolerance, f"{where}.{key}")
-    elif isinstance(expected, list) and isinstance(got, list) and len(got) >= len(expected):
+            yield from differences(value, got.get(key), tolerance, f"{where}.{key}", whole=whole)
+        yield from (f"{where}.{key} is not expected" for key in got if whole and key not in expected)
+    elif isinstance(expected, list) and isinstance(got, list) and _fits(len(expected), len(got), whole):
         for index, value in enumerate(expected):
-            yield from differences(value, got[index], tolerance, f"{where}[{index}]")
+            yield from differences(value, got[index], tolerance, f"{where}[{index}]", whole=whole)
     elif _is_number(expected) and _is_number(got):
-        if not abs(float(expected) - float(got)) <= tolerance:
+        slack = tolerance * max(1.0, abs(expected)) if isinstance(expected, float) else tolerance
+        if not abs(float(expected) - float(got)) <= slack:
             yield f"{where} is {got:.6g}, not {expected:.6g}"
     elif type(expected) is not type(got) or expected != got:
         yield f"{where} is {_short(got)}, not {_short(expected)}"
+
+
+def _fits(expected: int, got: int, whole: bool) -> bool:
+    """Whether a list is long enough, and not too long."""
+    return got == expected if whole else got >= expected
 
 
 def _is_number(value: Any) -> bool:

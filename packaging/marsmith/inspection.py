@@ -12,6 +12,9 @@ from marsmith.errors import ArchiveError
 from marsmith.limits import MAX_GOLDEN_BYTES, MAX_PAPER_BYTES
 from marsmith.untrusted import json_value, mapping, printable, strings
 
+# What runs an archive's network, by the member that holds it.
+ENGINES = {"model/model.onnx": "ONNX Runtime", "model/program.json": "PyTorch"}
+
 
 @dataclass(frozen=True, slots=True)
 class Card:
@@ -26,6 +29,7 @@ class Card:
     task: str
     checkpoint: str
     precision: str
+    engine: str
     labels: list[str]
     requirements: list[str]
     golden: int
@@ -58,6 +62,7 @@ def inspect(path: Path) -> Card:
             task=printable(str(ours.get("task", "unknown (not built by Marsmith)"))),
             checkpoint=printable(str(ours.get("checkpoint", "unknown"))),
             precision=printable(str(serving.get("precision", "unknown"))),
+            engine=next((name for member, name in ENGINES.items() if member in zip_file.namelist()), "unknown"),
             labels=[printable(label) for label in strings(serving.get("labels"))],
             requirements=[printable(line) for line in requirements.splitlines() if line.strip()],
             golden=len(golden) if isinstance(golden, list) else 0,

@@ -15,14 +15,8 @@ REQUIREMENTS_FILE = "requirements.txt"
 CREATED_ON = "01/01/1980 00:00:00"
 ARCHIVER_VERSION = "0.12.0"
 
-# What the handlers import, beside the standard library. Never torch: the server's own must stay.
-WORKER_REQUIREMENTS = {
-    "sentiment": ("numpy", "onnxruntime", "tokenizers"),
-    "food": ("numpy", "onnxruntime", "pillow"),
-}
 
-
-def manifest(recipe: Recipe, entry: str, checkpoint: str) -> bytes:
+def manifest(recipe: Recipe, checkpoint: str) -> bytes:
     """MANIFEST.json in the stock schema; TorchServe ignores the key `marsmith`, which says what was built from what."""
     return dump_json(
         {
@@ -30,7 +24,7 @@ def manifest(recipe: Recipe, entry: str, checkpoint: str) -> bytes:
             "runtime": "python",
             "model": {
                 "modelName": recipe.name,
-                "handler": entry,
+                "handler": recipe.entry,
                 "modelVersion": recipe.version,
                 "requirementsFile": REQUIREMENTS_FILE,
                 "configFile": CONFIG_FILE,
@@ -47,8 +41,8 @@ def model_config(recipe: Recipe) -> bytes:
     minWorkers equals maxWorkers: TorchServe never scales by load, and ignores the pair when one is missing.
     """
     serving = recipe.serving
-    options: dict[str, object] = {"top_k": recipe.top_k}
-    if recipe.task == "sentiment":
+    options: dict[str, object] = {"top_k": recipe.top_k, "explain_runs": recipe.explain_runs}
+    if recipe.kind.section == "text":
         options["long_text"] = recipe.long_text
     config = {
         "minWorkers": serving.workers,
@@ -68,6 +62,10 @@ def model_config(recipe: Recipe) -> bytes:
     return yaml.safe_dump(config, sort_keys=False).encode("utf-8")
 
 
-def requirements(task: str) -> bytes:
-    """The exact versions of what the worker imports, as they are here, where the export was checked against them."""
-    return "".join(f"{name}=={version(name)}\n" for name in WORKER_REQUIREMENTS[task]).encode("utf-8")
+def requirements(recipe: Recipe) -> bytes:
+    """The exact versions of what the worker imports, as they are here, where the export was checked against them.
+
+    What a handler of one's own imports is as the recipe says.
+    """
+    pins = [f"{name}=={version(name)}" for name in recipe.kind.requirements]
+    return "".join(f"{pin}\n" for pin in (*pins, *recipe.requirements)).encode("utf-8")

@@ -23,6 +23,7 @@ from packaging.version import Version
 from marsmith.checkpoint import PICKLED_WEIGHTS, WEIGHTS, WEIGHTS_INDEX, Checkpoint
 from marsmith.digest import file_sha256
 from marsmith.errors import RecipeError
+from marsmith.planned import extra_files
 from marsmith.recipe import Recipe
 from marsmith.serving import dump_json
 
@@ -30,7 +31,8 @@ STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
 BUILDER = "pkg:generic/marsmith"
 BUILD_TYPE = f"{BUILDER}#build/v1"
-# Whose releases decide the bytes of graph, weights and tokenizer. Python's does not.
+# Whose releases decide the bytes of graph, weights and tokenizer: the first one alone where there are none. Python's
+# does not.
 BUILDER_PACKAGES = (
     "marsmith",
     "numpy",
@@ -48,7 +50,7 @@ SETTINGS_FILES = ("*.json", "*.model", "*.txt")
 
 def provenance(
     recipe: Recipe,
-    checkpoint: Checkpoint,
+    checkpoint: Checkpoint | None,
     materials: Mapping[str, str],
     products: Mapping[str, str],
 ) -> bytes:
@@ -56,7 +58,8 @@ def provenance(
 
     `materials` are what `inputs` returns; `products` are members of the archive.
     """
-    hub = origin(checkpoint)
+    hub = origin(checkpoint) if checkpoint else None
+    tools = BUILDER_PACKAGES if checkpoint else BUILDER_PACKAGES[:1]
     commit = [{"uri": hub.to_string(), "digest": {"gitCommit": hub.version}}] if hub else []
     return dump_json(
         {
@@ -74,7 +77,7 @@ def provenance(
                 "runDetails": {
                     "builder": {
                         "id": BUILDER,
-                        "version": {name: _release(name) for name in BUILDER_PACKAGES},
+                        "version": {name: _release(name) for name in tools},
                     }
                 },
             },
@@ -82,16 +85,17 @@ def provenance(
     )
 
 
-def inputs(recipe: Recipe, checkpoint: Checkpoint) -> dict[str, str]:
+def inputs(recipe: Recipe, checkpoint: Checkpoint | None) -> dict[str, str]:
     """The sha256 in hexadecimal of every file that the build may read, by name (see above). Raises RecipeError."""
-    names = _checkpoint_files(recipe, checkpoint.path)
-    files = {f"checkpoint/{name}": checkpoint.path / name for name in names}
-    for path in (recipe.nutrition, *(sample.image for sample in recipe.samples)):
-        if path is not None:
-            name = recipe.public_name(path)
-            file = recipe.directory / path
-            if files.setdefault(name, file) != file:
-                raise RecipeError(f"Two files of the recipe are called {name}: rename one, or give relative paths.")
+    files: dict[str, Path] = {}
+    if checkpoint:
+        files = {f"checkpoint/{name}": checkpoint.path / name for name in _checkpoint_files(recipe, checkpoint.path)}
+    named = (recipe.handler, recipe.nutrition, *extra_files(recipe), *(sample.image for sample in recipe.samples))
+    for path in map(Path, filter(None, named)):
+        name = recipe.public_name(path)
+        file = recipe.directory / path
+        if files.setdefault(name, file) != file:
+            raise RecipeError(f"Two files of the recipe are called {name}: rename one, or give relative paths.")
     return {name: _sha256(file) for name, file in sorted(files.items())}
 
 

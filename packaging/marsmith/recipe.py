@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -10,16 +11,23 @@ from typing import Annotated, Literal
 
 from packageurl import PackageURL
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from packaging.version import InvalidVersion, Version
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
 
 from marsmith.errors import RecipeError
-from marsmith.serving import LongText
+from marsmith.serving import EXPLAIN_RUNS, LongText
+from marsmith.tasks import TASKS, Task, TaskName, owners
 
 RECIPE_FILE = "recipe.toml"
 # What TorchServe can route: it refuses a name with "..", and puts name and version into URLs.
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$"
 HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w.-]+)?$", re.ASCII)
 HUB_COMMIT = re.compile(r"^[0-9a-f]{40}$")
+REQUIREMENT = re.compile(r"^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)==(\S+)$", re.ASCII)
+# What stands at an archive's root beside the handler, so that a module of that name would never be imported.
+ROOT_FOLDERS = ("handlers", "model")
+# Keys that say something of a handler of one's own.
+HANDLER_KEYS = ("extra_files", "requirements")
 
 RoutableName = Annotated[str, Field(pattern=NAME_PATTERN, max_length=64)]
 
@@ -43,23 +51,34 @@ class Serving(_Section):
 
 
 class Sample(_Section):
-    """A request that the archive must answer as the checkpoint does, and the label that you expect of both."""
+    """A request that the archive must answer as the checkpoint does, and the label that you expect of both.
+
+    Of a handler of your own, `expect` is the least that its answer holds; `json` is sent as it is.
+    """
 
     text: str | None = None
     image: Path | None = None
-    expect: str | None = None
+    value: JsonValue = Field(None, alias="json")
+    expect: str | dict[str, JsonValue] | None = None
 
     @model_validator(mode="after")
     def _one_input(self) -> Sample:
-        if (self.text is None) == (self.image is None):
-            raise ValueError("give either text or image")
+        if sum(one is not None for one in (self.text, self.image, self.value)) != 1:
+            raise ValueError("give either text or image, or json for a handler of your own")
+        if self.expect == {}:
+            raise ValueError("expect is empty, so any answer would do: name what the answer must hold")
+        try:
+            json.dumps([self.value, self.expect], allow_nan=False)
+        except ValueError:
+            raise ValueError("JSON has neither nan nor inf: leave them out") from None
         return self
 
 
 class Recipe(_Section):
     """What `marsmith build` needs to know. Paths are relative to the recipe's directory.
 
-    `license` is an SPDX expression; `base`, written as a hub id or a package URL, is read as a package URL.
+    `license` is an SPDX expression; `base`, written as a hub id or a package URL, is read as a package URL. With a
+    `handler` of one's own, `extra_files` lie in the archive's model/ by the names that they have here.
     """
 
     name: RoutableName
@@ -67,8 +86,11 @@ class Recipe(_Section):
     description: str | None = Field(None, min_length=1)
     license: str | None = None
     base: str | None = None
-    task: Literal["sentiment", "food"]
-    checkpoint: str = Field(min_length=1)
+    task: TaskName
+    handler: Path | None = None
+    extra_files: list[Path] = []
+    requirements: list[str] = []
+    checkpoint: str | None = Field(None, min_length=1)
     revision: str | None = None
     allow_pickle: bool = False
     precision: Literal["fp32"] = "fp32"
@@ -76,6 +98,7 @@ class Recipe(_Section):
     top_k: int = Field(5, ge=1)
     normalise: Literal["none", "tweet"] = "none"
     long_text: LongText = "truncate"
+    explain: bool = False
     nutrition: Path | None = None
     serving: Serving = Serving()
     samples: list[Sample] = []
@@ -118,15 +141,79 @@ class Recipe(_Section):
             )
         return purl.to_string()
 
+    @field_validator("handler")
+    @classmethod
+    def _module(cls, handler: Path) -> Path:
+        if handler.suffix != ".py":
+            raise ValueError("name a Python file, as in 'rating.py'")
+        if handler.stem in ROOT_FOLDERS:
+            raise ValueError(f"a folder of the archive is called {handler.stem}: rename the file")
+        return handler
+
+    @field_validator("extra_files")
+    @classmethod
+    def _below(cls, paths: list[Path]) -> list[Path]:
+        for path in paths:
+            if path.is_absolute() or ".." in path.parts or not path.parts:
+                raise ValueError(
+                    f"{str(path)!r} does not lie below the recipe's directory: put it there, and name it by its path "
+                    "from there"
+                )
+        return paths
+
+    @field_validator("requirements")
+    @classmethod
+    def _pins(cls, requirements: list[str]) -> list[str]:
+        for requirement in requirements:
+            match = REQUIREMENT.match(requirement)
+            try:
+                Version(match[3] if match else "")
+            except InvalidVersion:
+                raise ValueError(
+                    f"{requirement!r} is not one version of one package: write it as in 'regex==2024.11.6'"
+                ) from None
+        return requirements
+
     @model_validator(mode="after")
     def _fits_task(self) -> Recipe:
-        if self.task != "sentiment" and self.normalise != "none":
-            raise ValueError("normalise is for the sentiment task only")
-        if self.task != "sentiment" and self.long_text != "truncate":
-            raise ValueError("long_text is for the sentiment task only")
-        if self.task != "food" and self.nutrition is not None:
-            raise ValueError("nutrition is for the food task only")
+        for key in sorted(self.model_fields_set):
+            if (tasks := owners(key)) and self.task not in tasks:
+                raise ValueError(f"{key} is for the {' and '.join(tasks)} task{'s' * (len(tasks) > 1)} only")
+        if self.kind.section and self.checkpoint is None:
+            raise ValueError("the key checkpoint is missing")
         return self
+
+    @model_validator(mode="after")
+    def _fits_handler(self) -> Recipe:
+        own = self.handler is not None
+        if not own and not self.kind.section:
+            raise ValueError("the custom task needs a handler: name your file, as in handler = 'rating.py'")
+        for key in HANDLER_KEYS:
+            if not own and getattr(self, key):
+                raise ValueError(f"{key} is for a handler of your own only: name it with the key handler")
+        for number, sample in enumerate(self.samples):
+            if not own and sample.value is not None:
+                raise ValueError(f"samples.{number}: json is for a handler of your own only: give text or image")
+            if sample.expect is not None and isinstance(sample.expect, str) == own:
+                remedy = "the least of its answer, as in {rating = 4.2}" if own else "the label, as in 'positive'"
+                whose = "a handler of your own" if own else "the checkpoint"
+                raise ValueError(f"samples.{number}: expect of {whose} is {remedy}")
+        return self
+
+    @property
+    def kind(self) -> Task:
+        """What the task means."""
+        return TASKS[self.task]
+
+    @property
+    def entry(self) -> str:
+        """The file at the archive's root that TorchServe loads."""
+        return self.handler.name if self.handler else f"{self.task}.py"
+
+    @property
+    def explain_runs(self) -> int:
+        """Runs of the network for one explanation; 0 where none is given."""
+        return EXPLAIN_RUNS if self.explain else 0
 
     def public_name(self, path: Path) -> str:
         """What a file of the recipe is called in the archive: an absolute path says something of this machine."""
@@ -166,7 +253,8 @@ def _explain_one(detail: dict[str, object]) -> str:
     where = ".".join(keys)
     if detail["type"] == "extra_forbidden":
         model = Serving if keys[0] == "serving" else Sample if keys[0] == "samples" else Recipe
-        close = difflib.get_close_matches(keys[-1], model.model_fields, n=1)
+        known = [field.alias or name for name, field in model.model_fields.items()]
+        close = difflib.get_close_matches(keys[-1], known, n=1)
         return f"it has a key {where} that nobody reads" + (f", did you mean {close[0]}?" if close else "")
     if detail["type"] == "missing":
         return f"the key {where} is missing"

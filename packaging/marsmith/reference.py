@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,12 +17,16 @@ from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
 )
+from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 from transformers.utils import logging as transformers_logging
 
 from marsmith.checkpoint import Checkpoint, text_layout
 from marsmith.errors import CheckpointError, RecipeError, first_line
-from marsmith.export import export_images, export_text
+from marsmith.export import Images, export_images, export_text, text_network
+from marsmith.feeds import feeds
+from marsmith.network import Case
 from marsmith.processor import image_settings
+from marsmith.program import record
 from marsmith.serving import LongText, TextSettings
 
 # Marsmith shows its own progress.
@@ -44,8 +49,6 @@ ROUNDING_LEVELS = 2
 # Windows of one text, at most: the default of the handlers' option of that name.
 MAX_WINDOWS = 32
 
-Case = tuple[Mapping[str, np.ndarray], np.ndarray]
-
 
 class TextReference:
     """A sequence classifier with its tokenizer. Raises CheckpointError when they do not load or do not fit."""
@@ -60,11 +63,13 @@ class TextReference:
         # (transformers, create_position_ids_from_input_ids).
         padding = getattr(getattr(self.model.base_model, "embeddings", None), "padding_idx", None)
         first_position = 0 if padding is None else padding + 1
+        # Where positions are relative, the tokenizer alone says how far texts went in training.
         positions = getattr(config, "max_position_embeddings", 0)
-        if positions < 1:
+        positions = positions if positions > 0 else self.tokenizer.model_max_length
+        if positions >= VERY_LARGE_INTEGER:
             raise CheckpointError(
-                f"The config.json of this {config.model_type} model does not say how many tokens it reads "
-                "(max_position_embeddings): this family cannot be served yet."
+                f"Neither the config.json of this {config.model_type} model (max_position_embeddings) nor its "
+                "tokenizer_config.json (model_max_length) says how many tokens it reads: write it there."
             )
         if len(self.tokenizer) > config.vocab_size:
             raise CheckpointError(
@@ -77,6 +82,7 @@ class TextReference:
             first_position=first_position,
             layout=text_layout(checkpoint.config),
             pad_token=config.pad_token_id or 0,
+            mask_token=_first(self.tokenizer.mask_token_id, self.tokenizer.unk_token_id),
             long_text=long_text,
         )
 
@@ -107,19 +113,34 @@ class TextReference:
         return scores[0] if len(scores) == 1 else np.average(scores, axis=0, weights=weights)
 
     def export(self, out: Path) -> None:
-        """Write the graph into the directory `out`."""
+        """Write the ONNX graph into the directory `out`."""
         export_text(self.model, self.settings.layout, out)
 
+    def record(self, out: Path) -> None:
+        """Write the PyTorch program into the directory `out`, for one text at a time.
+
+        What a network decides by the texts of its batch, as BART does, is fixed in a recording.
+        """
+        self.settings = self.settings.model_copy(update={"layout": "single"})
+        example, _ = next(self.cases())
+        record(text_network(self.model, self.settings.layout), example, out)
+
     def cases(self) -> Iterator[Case]:
-        """All probe texts in one batch, then the first alone, with the logits that the model gives each by itself."""
-        texts = [
-            self.tokenizer(text, truncation=True, max_length=self.settings.max_tokens)["input_ids"]
-            for text in PROBE_TEXTS
-        ]
+        """All probe texts in one batch, then the first alone, with the logits that the model gives each by itself.
+
+        Each alone where the network takes one text at a time, and the longest that it reads: what it decides by a
+        text's length, as BigBird does, a recording does not.
+        """
+        limit, single = self.settings.max_tokens, self.settings.layout == "single"
+        probes = (*PROBE_TEXTS, PROBE_TEXTS[-1] * limit) if single else PROBE_TEXTS
+        texts = [self.tokenizer(text, truncation=True, max_length=limit)["input_ids"] for text in probes]
         with torch.inference_mode():
             logits = [self.model(input_ids=torch.tensor([ids])).logits.numpy() for ids in texts]
-        yield _batch(texts, self.settings), np.concatenate(logits)
-        yield _batch(texts[:1], self.settings), logits[0]
+        if not single:
+            yield feeds(texts, self.settings), np.concatenate(logits)
+            texts, logits = texts[:1], logits[:1]
+        for ids, expected in zip(texts, logits, strict=True):
+            yield feeds([ids], self.settings), expected
 
 
 class ImageReference:
@@ -162,8 +183,13 @@ class ImageReference:
         return {}
 
     def export(self, out: Path) -> None:
-        """Write the graph into the directory `out`."""
+        """Write the ONNX graph into the directory `out`."""
         export_images(self.model, self.settings.crop or self.settings.size, out)
+
+    def record(self, out: Path) -> None:
+        """Write the PyTorch program into the directory `out`."""
+        example, _ = next(self.cases())
+        record(Images(self.model), example, out)
 
     def cases(self) -> Iterator[Case]:
         """Images of noise, one at a time and together."""
@@ -178,28 +204,19 @@ class ImageReference:
                 )
 
 
-def _batch(texts: list[list[int]], settings: TextSettings) -> dict[str, np.ndarray]:
-    """The graph's inputs for a batch of token ids.
-
-    The handlers have their own; golden requests hold the two together.
-    """
-    lengths = [len(ids) for ids in texts]
-    if settings.layout == "padded":
-        longest = max(lengths)
-        return {
-            "input_ids": np.array([ids + [settings.pad_token] * (longest - len(ids)) for ids in texts]),
-            "attention_mask": np.array([[1] * n + [0] * (longest - n) for n in lengths]),
-        }
-    return {
-        "input_ids": np.concatenate(texts).astype(np.int64),
-        "position_ids": np.concatenate([np.arange(n) for n in lengths]) + settings.first_position,
-        "segment_ids": np.repeat(np.arange(len(texts)), lengths),
-        "starts": np.cumsum([0, *lengths[:-1]]),
-    }
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Sums in the same order whatever the number of cores, so that two machines record the same digits."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _probabilities(model: Any, inputs: Mapping[str, Any]) -> np.ndarray:
-    with torch.inference_mode():
+    with _one_thread(), torch.inference_mode():
         (logits,) = model(**inputs).logits
     probabilities: np.ndarray = logits.double().softmax(-1).numpy()
     return probabilities
@@ -242,6 +259,11 @@ def _colours(image: Image.Image) -> ImageCms.ImageCmsTransform | None:
     except Exception:  # LittleCMS raises several types; a picture with a broken profile is shown as it is
         return None
     return transform if mode == "CMYK" or abs(change).max() > ROUNDING_LEVELS else None
+
+
+def _first(*ids: int | None) -> int | None:
+    """The first that there is."""
+    return next((one for one in ids if one is not None), None)
 
 
 def _tokenizer(path: Path) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -13,6 +12,7 @@ from marsmith import golden, mar
 from marsmith.client import Client, Prediction
 from marsmith.errors import GoldenError
 from marsmith.golden import Request
+from marsmith.untrusted import json_value
 from marsmith.verify import verify
 from marsmith.worker import Worker, WorkerAnswer, WorkerRequest
 
@@ -25,13 +25,13 @@ class Outcome:
     """One golden request: what was expected, what came, and where they differ."""
 
     name: str
-    expected: dict[str, Any]
+    expected: Any
     prediction: Prediction
     differences: list[str]
 
     @property
     def ok(self) -> bool:
-        """Whether the answer is the checkpoint's."""
+        """Whether the answer is the one expected."""
         return not self.differences
 
 
@@ -44,13 +44,12 @@ def in_worker(path: Path) -> list[Outcome]:
     verify(path).require_ok()
     recorded = golden.read(path)
     requests = recorded.requests if recorded else []
-    asked = [_worker_request(one) for one in requests]
+    asked = [WorkerRequest.raw(*one.payload()) for one in requests]
     answers: list[WorkerAnswer] = []
     with Worker(path) as worker:
         for begin in range(0, len(asked), BATCH):
             answers += worker.predict(asked[begin : begin + BATCH])
-    predictions = [Prediction(answer.status, _parsed(answer.body)) for answer in answers]
-    return [_outcome(request, prediction) for request, prediction in zip(requests, predictions, strict=True)]
+    return [_outcome(request, prediction_of(answer)) for request, answer in zip(requests, answers, strict=True)]
 
 
 def on_server(path: Path, url: str, headers: dict[str, str] | None = None) -> Iterator[Outcome]:
@@ -62,7 +61,7 @@ def on_server(path: Path, url: str, headers: dict[str, str] | None = None) -> It
     name = str(model["modelName"]) if isinstance(model, dict) and "modelName" in model else path.stem
     client = Client(url, headers)
     for request in recorded.requests:
-        yield _outcome(request, client.predict(name, request.body()))
+        yield _outcome(request, client.send(name, *request.payload()))
 
 
 def require_ok(outcomes: list[Outcome], what: str) -> None:
@@ -71,27 +70,19 @@ def require_ok(outcomes: list[Outcome], what: str) -> None:
     if wrong:
         listed = "; ".join(f"{one.name}: {one.differences[0]}" for one in wrong[:3])
         raise GoldenError(
-            f"{what} answers {len(wrong)} of {len(outcomes)} golden requests otherwise than the checkpoint: {listed}."
+            f"{what} answers {len(wrong)} of {len(outcomes)} golden requests otherwise than expected: {listed}."
         )
 
 
-def _worker_request(request: Request) -> WorkerRequest:
-    body = request.body()
-    if isinstance(body, str):
-        return WorkerRequest.raw(json.dumps({"text": body}).encode(), "application/json")
-    return WorkerRequest.raw(body, "application/octet-stream")
-
-
-def _parsed(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except ValueError:
-        return None
+def prediction_of(answer: WorkerAnswer) -> Prediction:
+    """A worker's answer as a client sees it; the body is None where it is no JSON."""
+    return Prediction(answer.status, json_value(answer.body))
 
 
 def _outcome(request: Request, prediction: Prediction) -> Outcome:
     if prediction.status != HTTPStatus.OK:
         found = [f"status {prediction.status}: {prediction.message}"]
     else:
-        found = list(golden.differences(request.expect, prediction.body, request.tolerance))
+        whole = bool(request.whole)
+        found = list(golden.differences(request.expect, prediction.body, request.tolerance, whole=whole))
     return Outcome(request.name, request.expect, prediction, found)

@@ -40,8 +40,8 @@ CLEAR_CLASSIFIERS = {
 }
 
 
-def sbom(recipe: Recipe, checkpoint: Checkpoint, requirements: bytes, files: Mapping[str, str]) -> bytes:
-    """The bill of materials of the archive of `recipe`.
+def sbom(recipe: Recipe, checkpoint: Checkpoint | None, requirements: bytes, files: Mapping[str, str]) -> bytes:
+    """The bill of materials of the archive of `recipe`, whose task may have no checkpoint.
 
     `requirements` is the archive's requirements.txt, whose pins are exact; `files` maps the model's members to their
     sha256 in hexadecimal. Raises ArchiveError for what CycloneDX cannot say.
@@ -65,12 +65,14 @@ def sbom(recipe: Recipe, checkpoint: Checkpoint, requirements: bytes, files: Map
     return _document(bom)
 
 
-def _model(recipe: Recipe, checkpoint: Checkpoint, files: Mapping[str, str]) -> Component:
-    hub = origin(checkpoint)
+def _model(recipe: Recipe, checkpoint: Checkpoint | None, files: Mapping[str, str]) -> Component:
+    hub = origin(checkpoint) if checkpoint else None
     ancestors = [hub] if hub else []
     if recipe.base:
         ancestors.append(PackageURL.from_string(recipe.base))
-    properties = {"task": recipe.task, "precision": recipe.precision, "labels": str(len(checkpoint.labels))}
+    properties: dict[str, str] = {"task": recipe.task}
+    if checkpoint:
+        properties |= {"precision": recipe.precision, "labels": str(len(checkpoint.labels))}
     return Component(
         type=ComponentType.MACHINE_LEARNING_MODEL,
         name=recipe.name,

@@ -9,8 +9,10 @@ from pydantic import BaseModel, ConfigDict
 
 FORMAT: Literal[1] = 1
 
-Layout = Literal["packed", "padded"]
+Layout = Literal["packed", "padded", "single"]
 LongText = Literal["truncate", "error", "window"]
+# Runs of the network that an explanation takes, where the recipe asks for explanations.
+EXPLAIN_RUNS = 256
 
 
 class _Section(BaseModel):
@@ -21,12 +23,14 @@ class Options(_Section):
     """What an operator may change without a rebuild; what the recipe leaves out, the handlers' defaults decide."""
 
     top_k: int
+    explain_runs: int = 0
 
 
 class TextSettings(_Section):
     """How text becomes token ids, and how the graph takes a batch of them; `max_tokens` counts the special tokens.
 
-    A text with more of them is cut, refused or split into windows side by side, as `long_text` says.
+    A text with more of them is cut, refused or split into windows side by side, as `long_text` says. `mask_token`
+    stands for what an explanation leaves out.
     """
 
     normalise: Literal["none", "tweet"]
@@ -34,6 +38,7 @@ class TextSettings(_Section):
     first_position: int
     layout: Layout = "packed"
     pad_token: int = 0
+    mask_token: int | None = None
     long_text: LongText = "truncate"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from marsmith.client import Prediction
-from marsmith.untrusted import printable
+from marsmith.untrusted import mapping, printable
 
 if TYPE_CHECKING:
     from marsmith.demo import Answer
@@ -26,20 +27,22 @@ def answer(prediction: Prediction) -> tuple[str, str, str]:
     """A prediction as (label, score, note)."""
     if not prediction.ok:
         return "—", "", f"{prediction.status or 'not sent'}: {prediction.message}"
-    body = prediction.body
-    best, note = body, "truncated" if isinstance(body, dict) and body.get("truncated") else ""
-    if isinstance(body, dict) and "dishes" in body:
-        best = body["dishes"][0] if body["dishes"] else {}
-        note = _nutrition(best.get("nutrition"))
-    if not isinstance(best, dict) or "label" not in best:
-        return str(best), "", ""
+    body = mapping(prediction.body)
+    best = _first_dish(body) or body
+    if "label" not in best or not isinstance(best.get("score"), float):
+        return json.dumps(prediction.body, ensure_ascii=False), "", ""
+    note = _nutrition(best) if best is not body else "truncated" if body.get("truncated") else ""
     return str(best["label"]), f"{best['score']:.3f}", note
 
 
-def _nutrition(entry: dict[str, Any] | None) -> str:
-    if not entry or "energy_kcal" not in entry["per_100g"]:
-        return "nutrition unknown"
-    return f"{entry['per_100g']['energy_kcal']:.0f} kcal per 100 g"
+def _first_dish(body: dict[str, Any]) -> dict[str, Any]:
+    dishes = body.get("dishes")
+    return mapping(dishes[0]) if isinstance(dishes, list) and dishes else {}
+
+
+def _nutrition(dish: dict[str, Any]) -> str:
+    energy = mapping(mapping(dish.get("nutrition")).get("per_100g")).get("energy_kcal")
+    return f"{energy:.0f} kcal per 100 g" if isinstance(energy, int | float) else "nutrition unknown"
 
 
 def answers_table(answers: Sequence[Answer]) -> Table:
@@ -71,7 +74,8 @@ def card(details: Card) -> Table:
         ("handler", details.handler),
         ("checkpoint", details.checkpoint),
         ("precision", details.precision),
-        ("labels", ", ".join(details.labels) or "unknown"),
+        ("engine", details.engine),
+        ("labels", ", ".join(details.labels) or "none stated"),
         ("workers", details.config.get("minWorkers", "the server's default")),
         (
             "batch",
@@ -130,13 +134,14 @@ def outcomes_table(outcomes: Sequence[Outcome]) -> Table:
 
 
 def _best(body: Any) -> str:
-    """The best label of an answer with its score; the highest score where the answer leaves the order open."""
-    if isinstance(body, dict) and body.get("dishes"):
-        body = body["dishes"][0]
-    if not isinstance(body, dict):
-        return "—"
-    if "label" not in body and isinstance(body.get("scores"), dict):
-        numbers = [one for one in body["scores"].values() if isinstance(one, float)]
-        return f"{max(numbers):.5f}" if numbers else "—"
-    score = body.get("score")
-    return printable(f"{body.get('label')} {score:.5f}") if isinstance(score, float) else "—"
+    """The best label of an answer with its score; the highest score where the answer leaves the order open.
+
+    Of another answer, its JSON.
+    """
+    best = _first_dish(mapping(body)) or mapping(body)
+    if "label" in best and isinstance(best.get("score"), float):
+        return printable(f"{best['label']} {best['score']:.5f}")
+    numbers = [one for one in mapping(best.get("scores")).values() if isinstance(one, float)]
+    if numbers and best.keys() == {"scores"}:
+        return f"{max(numbers):.5f}"
+    return printable(json.dumps(body, ensure_ascii=False)) if body else "—"

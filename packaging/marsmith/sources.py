@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
 from marsmith import mar
@@ -50,7 +50,7 @@ class Sources:
             if not named and path.is_symlink():
                 _follow(path, path.parent.resolve())
             if path.is_dir():
-                for name, file in self._walk(path):
+                for name, file in walk(path, self._is_packed):
                     self._add(name, file)
             else:
                 self.add_file(path, "extra file")
@@ -66,28 +66,8 @@ class Sources:
             raise ArchiveError(f"The pattern {pattern} matches no file: correct it or leave it out of --extra-files.")
         raise ArchiveError(f"There is no extra file {pattern}: check the path.")
 
-    def _walk(self, directory: Path) -> Iterator[tuple[PurePosixPath, Path]]:
-        """The files below a directory with their names relative to it. Raises ArchiveError."""
-        root = directory.resolve()
-        pending: list[tuple[Path, PurePosixPath, tuple[Path, ...]]] = [(directory, PurePosixPath(), (root,))]
-        while pending:
-            here, name, above = pending.pop()
-            for item in filter(self._is_packed, sorted(here.iterdir())):
-                real = _follow(item, root) if item.is_symlink() else above[-1] / item.name
-                if real in above:
-                    raise ArchiveError(f"The link {item} leads back to {real}, which holds it: remove the link.")
-                if item.is_dir():
-                    pending.append((item, name / item.name, (*above, real)))
-                else:
-                    yield name / item.name, item
-
     def _is_packed(self, path: Path) -> bool:
-        """Whether a file or directory that was found, and not named, goes into archives."""
-        if os.path.realpath(path) == self._output:
-            return False
-        if path.is_dir():
-            return not path.name.startswith(".") and path.name not in DROPPED_DIRECTORIES
-        return not path.name.endswith(DROPPED_ENDINGS)
+        return os.path.realpath(path) != self._output and is_packed(path)
 
     def _add(self, name: PurePosixPath, path: Path) -> None:
         _check_packable(name, path)
@@ -102,6 +82,29 @@ class Sources:
         self._owners[name] = path
         for parent in name.parents:
             self._directories.setdefault(parent, path)
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a file or directory that was found, and not named, goes into archives."""
+    if path.is_dir():
+        return not path.name.startswith(".") and path.name not in DROPPED_DIRECTORIES
+    return not path.name.endswith(DROPPED_ENDINGS)
+
+
+def walk(directory: Path, packed: Callable[[Path], bool] = is_packed) -> Iterator[tuple[PurePosixPath, Path]]:
+    """The files below a directory that are `packed`, with their names relative to it. Raises ArchiveError."""
+    root = directory.resolve()
+    pending: list[tuple[Path, PurePosixPath, tuple[Path, ...]]] = [(directory, PurePosixPath(), (root,))]
+    while pending:
+        here, name, above = pending.pop()
+        for item in filter(packed, sorted(here.iterdir())):
+            real = _follow(item, root) if item.is_symlink() else above[-1] / item.name
+            if real in above:
+                raise ArchiveError(f"The link {item} leads back to {real}, which holds it: remove the link.")
+            if item.is_dir():
+                pending.append((item, name / item.name, (*above, real)))
+            else:
+                yield name / item.name, item
 
 
 def _both(one: object, other: Path, name: PurePosixPath) -> ArchiveError:

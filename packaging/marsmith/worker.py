@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import site
 import socket
 import struct
@@ -31,6 +32,14 @@ CONNECT_TIMEOUT_S = 120
 DEFAULT_TIMEOUT_S = 120
 POLL_S = 0.05
 END = struct.pack("!i", -1)
+# What TorchServe logs before it covers the cause with an exception of its own: of a handler that raised RuntimeError
+# at load, and of one that could not be imported, where the first exception of the chain is the cause.
+FAILURES = (
+    re.compile(r"^Failed to load model \S+, exception (.+)$", re.MULTILINE),
+    re.compile(
+        r"^Backend worker process died\.$[\s\S]*?^((?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt)\b.*)$", re.MULTILINE
+    ),
+)
 OFFLINE = Path(__file__).with_name("offline.py")
 # What a worker needs of this process's environment; the rest could make a test pass here that fails elsewhere.
 ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
@@ -186,9 +195,11 @@ class Worker:
         return self._process.pid
 
     def last_words(self) -> str:
-        """The last line of the log that is not empty."""
-        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log.exists() else []
-        return next((line for line in reversed(lines) if line.strip()), "none")
+        """Why the worker failed, where it says so, else the last line of the log that is not empty."""
+        text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+        for match in filter(None, (pattern.search(text) for pattern in FAILURES)):
+            return match[1]
+        return next((line for line in reversed(text.splitlines()) if line.strip()), "none")
 
     def stop(self) -> None:
         """End the process and remove its directory."""

@@ -1,6 +1,7 @@
 """BatchHandler.initialize: settings, thread plan, and failures that TorchServe can report."""
 
 import logging
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,11 @@ import pytest
 
 from handlers import base
 from handlers.base import BatchHandler
+from handlers.food import FoodHandler
+from handlers.sentiment import SentimentHandler
+from tests.handlers.pictures import encode, picture
 from tests.handlers.shouter import Shouter, make_root
-from tests.handlers.worker import Worker
+from tests.handlers.worker import Post, Worker
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,7 +42,7 @@ def test_whatever_fails_at_load_is_reported_by_torchserve(tmp_path: Path, error:
     handler.error = error
     with pytest.raises(RuntimeError) as caught:
         Worker(handler, make_root(tmp_path))
-    assert str(caught.value) == f"Model failed to load: {error}"
+    assert str(caught.value) == f"Model failed to load: {type(error).__name__}: {error}"
     assert caught.value.__cause__ is error
 
 
@@ -90,10 +94,29 @@ def test_the_workers_share_the_cores_unless_threads_are_set(
     assert handler.threads == threads
 
 
+@pytest.mark.parametrize(
+    ("handler", "post"),
+    [(SentimentHandler(), Post.json("a great day")), (FoodHandler(), Post(encode(picture(40, 30))))],
+    ids=["text", "image"],
+)
+def test_nothing_is_left_to_load_for_the_first_request(
+    text_roots: dict[str, Path], image_root: Path, tmp_path: Path, handler: BatchHandler[Any, Any], post: Post
+) -> None:
+    """pytorch/serve#3261: what a first request loads counts against its response timeout, not start-up's."""
+    root = tmp_path / "root"
+    shutil.copytree(text_roots["bert"] if isinstance(handler, SentimentHandler) else image_root, root)
+    worker = Worker(handler, root, {"handler": {"threads": 1}})
+    modules = set(sys.modules)
+    shutil.rmtree(root)
+    (answer,) = worker.predict(post)
+    assert answer.status == 200
+    assert set(sys.modules) == modules
+
+
 def test_the_thread_plan_is_logged_at_load(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, "marsmith"):
         Worker(Shouter(), make_root(tmp_path, threads=3))
-    assert caplog.messages == ["shouter 1.0 loaded, 3 threads"]
+    assert caplog.messages[-1] == "shouter 1.0 loaded, 3 threads, warmed up by 0 golden requests"
 
 
 def test_a_worker_imports_neither_torch_nor_transformers_nor_marsmith() -> None:

@@ -36,7 +36,7 @@ V2, QUOTA, PERIOD = "cpu.max", "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"
 def test_the_cgroups_quota_cuts_the_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], cores: int
 ) -> None:
-    """serve#2432, serve#2023, serve#1128, serve#1138"""
+    """pytorch/serve#2432, pytorch/serve#2023, pytorch/serve#1128, pytorch/serve#1138"""
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content)

@@ -94,7 +94,7 @@ def test_the_photos_are_told_apart(reference: Reference) -> None:
 
 
 def test_eight_images_in_one_request_are_answered_in_order(worker: Worker, reference: Reference) -> None:
-    """serve#730, serve#2853"""
+    """pytorch/serve#730, pytorch/serve#2853"""
     images = [photo(20 + seed, 30, seed) for seed in range(8)]
     bodies = [{"b64": base64.b64encode(encode(image)).decode()} for image in images]
     plain, kserve = worker.predict(Post.json(bodies), Post.json({"instances": bodies}))
@@ -114,7 +114,7 @@ def test_the_image_batch_changes_no_answer(image_root: Path, reference: Referenc
 
 @pytest.mark.parametrize("top_k", [1, 2, 4, 5, 1000])
 def test_top_k_dishes_are_answered_or_all_there_are(image_root: Path, reference: Reference, top_k: int) -> None:
-    """serve#410: topk past the number of classes"""
+    """pytorch/serve#410: topk past the number of classes"""
     worker = Worker(FoodHandler(), image_root, {"handler": {"top_k": top_k, "threads": 1}})
     (answer,) = worker.predict(Post(encode(PHOTOS[1])))
     assert [dish["label"] for dish in answer.value["dishes"]] == reference.best(PHOTOS[1])[:top_k]
@@ -132,7 +132,7 @@ def test_nutrition_is_null_where_the_table_does_not_know_the_dish(worker: Worker
 
 
 def test_every_way_to_send_a_photo_gets_the_same_answer(worker: Worker, reference: Reference) -> None:
-    """serve#1019"""
+    """pytorch/serve#1019"""
     data = encode(PHOTOS[2])
     text = base64.b64encode(data).decode()
     posts = [
@@ -154,7 +154,7 @@ def test_every_way_to_send_a_photo_gets_the_same_answer(worker: Worker, referenc
 
 @pytest.mark.parametrize("mode", ["L", "LA", "P", "RGBA", "1", "CMYK", "I;16"])
 def test_a_photo_of_any_mode_is_answered(worker: Worker, reference: Reference, mode: str) -> None:
-    """serve#65, gladiaio/gladia#668"""
+    """pytorch/serve#65, gladiaio/gladia#668"""
     grey = photo(40, 30, 9).convert("L").point(lambda value: 255 if value > 127 else 0)
     image = Image.fromarray(np.asarray(grey).astype(np.uint16) * 257) if mode == "I;16" else grey.convert(mode)
     data = encode(image, "TIFF" if mode == "CMYK" else "PNG")
@@ -163,7 +163,7 @@ def test_a_photo_of_any_mode_is_answered(worker: Worker, reference: Reference, m
 
 
 def test_a_turned_photo_is_answered_as_the_upright_one(worker: Worker, reference: Reference) -> None:
-    """sgl#33464, mistral-common#330"""
+    """sgl-project/sglang#33464, mistralai/mistral-common#330"""
     exif = Image.Exif()
     exif[0x0112] = 6
     stored = PHOTOS[1].transpose(Image.Transpose.ROTATE_90)
@@ -172,7 +172,7 @@ def test_a_turned_photo_is_answered_as_the_upright_one(worker: Worker, reference
 
 
 def test_bad_photos_fail_alone(worker: Worker, reference: Reference) -> None:
-    """serve#1230, microsoft/Biodiversity#575, awslabs/multi-model-server#621, serve#1120"""
+    """pytorch/serve#1230, microsoft/Biodiversity#575, awslabs/multi-model-server#621, pytorch/serve#1120"""
     data = encode(PHOTOS[0])
     answers = worker.predict(
         Post(data),
@@ -206,7 +206,7 @@ def test_the_operators_limits_hold(image_root: Path) -> None:
     post=st.builds(Post, st.binary(max_size=80), st.sampled_from(["", "image/png", "text/plain", "application/json"]))
 )
 def test_any_bytes_leave_their_neighbours_answers_as_they_are(worker: Worker, reference: Reference, post: Post) -> None:
-    """serve#1230"""
+    """pytorch/serve#1230"""
     first, answer, last = worker.predict(Post(encode(PHOTOS[3])), post, Post(encode(PHOTOS[4])))
     assert answer.status in {400, 415, 422}
     assert answer.error["message"]

@@ -81,7 +81,7 @@ MODES = (
     ids=MODES,
 )
 def test_every_mode_becomes_the_right_rgb(data: bytes, expected: list[tuple[int, ...]]) -> None:
-    """serve#65, gladiaio/gladia#668: transparency is flattened on white."""
+    """pytorch/serve#65, gladiaio/gladia#668: transparency is flattened on white."""
     assert pixels(data) == [expected]
 
 
@@ -131,7 +131,7 @@ STORED_AS = {
 @pytest.mark.parametrize("orientation", STORED_AS)
 @pytest.mark.parametrize("file_format", ["PNG", "WEBP", "TIFF", "JPEG"])
 def test_every_orientation_gives_the_same_upright_picture(orientation: int, file_format: str) -> None:
-    """sgl#33464, mistral-common#330"""
+    """sgl-project/sglang#33464, mistralai/mistral-common#330"""
     upright = Image.new("RGB", (48, 32), RED)
     upright.paste(CYAN, (0, 0, 16, 16))
     upright.paste(WHITE, (32, 0, 48, 16))
@@ -201,7 +201,7 @@ def png_header(width: int, height: int) -> bytes:
     "size", [(20_000, 20_000), (9_000, 9_000), (64_000_001, 1), (1, 64_000_001), (2**31 - 1, 2**31 - 1)]
 )
 def test_a_bomb_is_refused_before_a_pixel_is_decoded(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """serve#1120"""
+    """pytorch/serve#1120, pytorch/serve#1271"""
 
     def load(self: ImageFile.ImageFile) -> None:
         raise AssertionError("decoded")

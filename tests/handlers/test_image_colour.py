@@ -101,7 +101,7 @@ def test_16_bit_grey_is_seen_through_its_profile() -> None:
     ("inks", "grey"), [((0, 0, 0, 0), 255), ((255, 0, 0, 0), 119), ((0, 255, 0, 0), 119), ((0, 0, 0, 255), 0)]
 )
 def test_inks_are_seen_as_printed(file_format: str, inks: tuple[int, ...], grey: int) -> None:
-    """serve#65: L* 50 is 119 in sRGB, and the naive conversion would give cyan and magenta."""
+    """pytorch/serve#65: L* 50 is 119 in sRGB, and the naive conversion would give cyan and magenta."""
     found = seen(encode(plain(inks, "CMYK"), file_format, icc_profile=CMYK))
     assert found[4, 4].tolist() == pytest.approx([grey] * 3, abs=3)
 

@@ -60,7 +60,7 @@ def test_every_format_that_is_read_is_damaged_here() -> None:
 def test_any_damage_gets_a_picture_or_a_refusal(
     name: str, places: dict[float, int], cut: float, end: bytes, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """serve#1230, microsoft/Biodiversity#575"""
+    """pytorch/serve#1230, microsoft/Biodiversity#575"""
     data = bytearray(FILES[name])
     for place, value in places.items():
         data[int(place**2 * len(data))] = value  # most formats keep their headers in front

@@ -34,7 +34,7 @@ def far(found: Any, image: Image.Image) -> int:
 @pytest.mark.parametrize("mode", ["L", "RGB", "CMYK"])
 @pytest.mark.parametrize("progressive", [False, True])
 def test_a_jpeg_of_every_kind(mode: str, progressive: bool) -> None:
-    """serve#65: also the inverted inks that Adobe's programs write, as Pillow does."""
+    """pytorch/serve#65: also the inverted inks that Adobe's programs write, as Pillow does."""
     image = picture(48, 40).convert(mode)
     assert far(pixels(encode(image, "JPEG", quality=97, subsampling=0, progressive=progressive)), image) <= 16
 
@@ -84,7 +84,7 @@ def test_ycck_is_ycc_of_the_inks() -> None:
 def test_a_png_of_every_kind(
     depth: int, colour_type: int, line: bytes, chunks: list[tuple[bytes, bytes]], expected: list[tuple[int, ...]] | None
 ) -> None:
-    """serve#65, gladiaio/gladia#668"""
+    """pytorch/serve#65, gladiaio/gladia#668"""
     wanted = expected or [grey(9), WHITE, grey(77), grey(127)]
     assert row(png((4, 1), depth, colour_type, [line], chunks)) == wanted
 
@@ -148,7 +148,7 @@ def _as_before() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_as_before")
 def test_avif_is_decoded_by_the_workers_own_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """serve#2432: workers times every core is more than there are."""
+    """pytorch/serve#2432: workers times every core is more than there are."""
     asked = []
     decoder = _avif.AvifDecoder
 
@@ -163,18 +163,28 @@ def test_avif_is_decoded_by_the_workers_own_threads(monkeypatch: pytest.MonkeyPa
 
 
 HEIC = struct.pack(">I", 24) + b"ftypheic" + b"\0\0\0\0mif1heic"
+# Some cameras name the general format first.
+BURST = struct.pack(">I", 28) + b"ftypmsf1" + b"\0\0\0\0msf1mif1hevc"
+AVIF = struct.pack(">I", 24) + b"ftypavif" + b"\0\0\0\0mif1miaf" + b"hevcheic"
 
 
-def test_heic_is_read_where_pillow_heif_is_installed_and_else_named() -> None:
+def test_a_broken_avif_is_not_taken_for_heic() -> None:
+    """Nor is what stands behind the list of brands."""
+    with pytest.raises(MalformedRequest):
+        open_image(AVIF, LIMIT)
+
+
+@pytest.mark.parametrize("data", [HEIC, BURST])
+def test_heic_is_read_where_pillow_heif_is_installed_and_else_named(data: bytes) -> None:
     try:
         import pillow_heif
     except ImportError:
         with pytest.raises(UnsupportedMedia, match="does not read HEIC pictures: send JPEG") as caught:
-            open_image(HEIC, LIMIT)
+            open_image(data, LIMIT)
         assert caught.value.status == 415
     else:
         stream = io.BytesIO()
         pillow_heif.from_pillow(Image.new("RGB", (64, 64), (200, 100, 50))).save(stream, quality=95)
         assert pixels(stream.getvalue())[8, 8].tolist() == pytest.approx([200, 100, 50], abs=5)
         with pytest.raises(MalformedRequest):
-            open_image(HEIC, LIMIT)
+            open_image(data, LIMIT)

@@ -25,7 +25,7 @@ def test_a_gif_whose_frame_is_larger_than_its_screen_is_held_to_the_limit() -> N
 
 @pytest.mark.timeout(60)
 def test_the_gif_that_claims_four_thousand_megapixels() -> None:
-    """serve#1120: 50 bytes."""
+    """pytorch/serve#1120: 50 bytes."""
     bomb = gif((65_535, 65_535), (0, 0, 65_535, 65_535), 0)
     assert len(bomb) < 60
     with pytest.raises(TooLarge, match="at most 64000000 pixels"):

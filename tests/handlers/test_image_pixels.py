@@ -46,7 +46,7 @@ SIZES = [(32, 32), (31, 33), (640, 427), (33, 100), (101, 57), (7, 5), (1, 1), (
 def test_pixel_values_are_those_of_transformers(
     kind: Any, options: dict[str, Any], resample: Image.Resampling, size: tuple[int, int]
 ) -> None:
-    """vision#2950"""
+    """pytorch/vision#2950"""
     processor = kind(**options, resample=resample)
     image, wanted = picture(*size), settings_of(processor)
     expected = processor(image, return_tensors="np")["pixel_values"]

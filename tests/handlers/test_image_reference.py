@@ -74,7 +74,7 @@ def scores(answer: dict[str, Any]) -> list[float]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_handler_and_the_reference_agree(pair: tuple[Worker, ImageReference], kind: str) -> None:
-    """vision#2950"""
+    """pytorch/vision#2950"""
     worker, reference = pair
     (answer,) = worker.predict(Post(KINDS[kind]))
     assert answer.status == 200

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from ts.context import Context, RequestProcessor
 
 from handlers import responses
@@ -34,13 +35,15 @@ from tests.handlers.worker import not_json
         (np.bool_(True), "true"),
         (np.array([[1, 2], [3, 4]]), "[[1, 2], [3, 4]]"),
         ({"scores": [np.float16(0.5), np.uint8(255)]}, '{"scores": [0.5, 255]}'),
+        (torch.tensor([[0.5, 1.0]]), "[[0.5, 1.0]]"),
+        ({"score": torch.tensor(0.25, requires_grad=True)}, '{"score": 0.25}'),
         ((1, 2), "[1, 2]"),
         ('line\n"quoted"\u2028', '"line\\n\\"quoted\\"\u2028"'),
         ("half \ud800 pair", '"half ? pair"'),
     ],
 )
 def test_a_value_is_json_in_utf8(value: object, body: str) -> None:
-    """pytorch/serve#943 (no \\u escapes), pytorch/serve#1782, open-mmlab/mmocr#1462 (numpy scalars)"""
+    """pytorch/serve#943 (no \\u escapes), pytorch/serve#1782, open-mmlab/mmocr#1462 (numpy scalars and tensors)"""
     assert Response.ok(value) == Response(200, body.encode())
 
 

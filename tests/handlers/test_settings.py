@@ -94,10 +94,11 @@ def test_every_option_has_a_variable(file: Path) -> None:
         "token_budget",
         "image_batch",
         "max_windows",
+        "explain_runs",
     ]
     environ = {f"MARSMITH_{name.upper()}": str(100 + place) for place, name in enumerate(names)}
     options = Settings.load(file, None, {**environ, "MARSMITH_LONG_TEXT": "window"}).options
-    assert options == dataclasses.replace(Options(*range(100, 109)), long_text="window")
+    assert options == dataclasses.replace(Options(*range(100, 110)), long_text="window")
     assert {field.name for field in dataclasses.fields(Options)} == {*names, "long_text"}
 
 

@@ -4,12 +4,15 @@ import io
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ts.metrics.metric_cache_yaml_impl import MetricsCacheYamlImpl
 from ts.protocol.otf_message_handler import _retrieve_inference_msg
 from ts.service import Service
+
+METRICS_CONFIG = Path(__file__).parents[2] / "packaging/marsmith/metrics.yaml"
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Post:
     content_type: str = ""
     parts: tuple[Part, ...] | None = None
     header: str = "Content-Type"
+    explain: bool = False
 
     @classmethod
     def json(cls, value: object) -> "Post":
@@ -74,16 +78,6 @@ class Answer:
         return error
 
 
-@dataclass
-class Metrics:
-    """The part of TorchServe's metrics that Service.predict calls."""
-
-    request_ids: dict[int, str] = field(default_factory=dict)
-
-    def add_time(self, name: str, value: float) -> None:
-        assert value >= 0, name
-
-
 class Socket:
     """As much of a socket as TorchServe's decoder reads from."""
 
@@ -99,7 +93,10 @@ class Worker:
 
     def __init__(self, handler: Any, root: Path, config: Mapping[str, Any] | None = None) -> None:
         """Load the handler from `root`, the directory into which TorchServe unpacked the archive."""
-        self.service = Service("tiny", str(root), {}, handler.handle, None, 8, metrics_cache=Metrics())
+        metrics = MetricsCacheYamlImpl(str(METRICS_CONFIG))
+        metrics.initialize_cache()
+        metrics.model_name = "tiny"
+        self.service = Service("tiny", str(root), {}, handler.handle, None, 8, metrics_cache=metrics)
         self.service.set_cl_socket(None)
         self.service.context.model_yaml_config = config
         handler.initialize(self.service.context)
@@ -123,6 +120,7 @@ def encode_batch(posts: Sequence[Post]) -> bytes:
     for index, post in enumerate(posts):
         frame += _sized(request_id(index).encode())
         headers = {post.header: post.content_type, "User-Agent": "test"} if post.content_type else {}
+        headers["explain"] = str(post.explain)
         for name, value in headers.items():
             frame += _sized(name.encode()) + _sized(value.encode())
         frame += struct.pack("!i", -1)

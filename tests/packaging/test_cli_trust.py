@@ -118,7 +118,7 @@ def test_a_running_server_is_asked_the_golden_requests(archive: Path, food_archi
         assert (result.returncode, result.stdout.count("✓")) == (0, 3)
         message = marsmith("test", food_archive.path, "--server", server.ports.url)
         assert message.returncode == 1
-        assert "answers 2 of 2 golden requests otherwise than the checkpoint: probe 1: status 404" in message.stderr
+        assert "answers 2 of 2 golden requests otherwise than expected: probe 1: status 404" in message.stderr
 
 
 def test_diff_speaks_in_a_table_in_json_and_by_exit_code(archive: Path, food_archive: Built) -> None:

@@ -54,7 +54,7 @@ def test_an_image_travels_whole(tmp_path: Path) -> None:
     golden = record(recipe(tmp_path, task="food", samples=[{"image": "dish.png"}]), LABELS, Fixed())
     (request,) = golden.requests
     assert request.name == "dish.png"
-    assert request.body() == b"the bytes of the file"
+    assert request.payload() == (b"the bytes of the file", "application/octet-stream")
     assert base64.b64decode(json.loads(golden.to_json())["requests"][0]["image"]) == b"the bytes of the file"
     assert [dish["label"] for dish in request.expect["dishes"]] == ["positive", "neutral", "negative"]
 
@@ -125,6 +125,32 @@ def test_differences_are_named_by_their_place(change: dict[str, Any], says: str 
     assert list(differences(EXPECTED, EXPECTED | change, 1e-4)) == ([says] if says else [])
 
 
+@pytest.mark.parametrize(
+    ("got", "says"),
+    [
+        ({"sum": 1, "all": [1]}, None),
+        ({"sum": 1, "all": [1], "more": 2}, "answer.more is not expected"),
+        ({"sum": 1, "all": [1, 2]}, "answer.all is a list of 2, not a list of 1"),
+        ({"sum": 1}, "answer.all is None, not a list of 1"),
+    ],
+)
+def test_a_whole_answer_holds_nothing_more(got: dict[str, Any], says: str | None) -> None:
+    assert list(differences({"sum": 1, "all": [1]}, got, 1e-4, whole=True)) == ([says] if says else [])
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "same"),
+    [
+        (41234.5, 41238.0, True),  # fp32 has seven digits, so a tolerance of 1e-4 asks more than it holds
+        (41234.5, 41239.0, False),
+        (0.5, 0.50011, False),
+        (41234, 41235, False),  # a count is exact
+    ],
+)
+def test_the_tolerance_of_a_large_number_is_a_share_of_it(expected: float, got: float, same: bool) -> None:
+    assert (not list(differences(expected, got, 1e-4))) == same
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
@@ -167,8 +193,11 @@ def golden_json(**change: Any) -> bytes:
         golden_json(tolerance=float("nan")),
         golden_json(tolerance=1),
         golden_json(tolerance=-1),
+        golden_json(expect=None),
+        golden_json(expect=[]),
+        golden_json(json={"a": 1}),
     ],
-    ids=range(13),
+    ids=range(16),
 )
 def test_golden_requests_that_are_none_are_one_sentence(tmp_path: Path, content: bytes) -> None:
     from pathlib import PurePosixPath

@@ -48,7 +48,7 @@ def test_digests_name_every_other_member(
 
 
 def test_weights_are_stored_and_text_is_deflated(tmp_path: Path) -> None:
-    """pytorch/serve#2196, #2830: deflating weights takes minutes and saves 7 %."""
+    """pytorch/serve#2196, pytorch/serve#2830: deflating weights takes minutes and saves 7 %."""
     mar.write(tmp_path / "m.mar", {member("model/model.weights"): b"0" * 9999, member("a.py"): b"#" * 9999})
     with zipfile.ZipFile(tmp_path / "m.mar") as zip_file:
         kinds = {info.filename: info.compress_type for info in zip_file.infolist()}
@@ -89,7 +89,7 @@ def test_a_second_member_of_one_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_failed_write_leaves_the_old_archive_alone(tmp_path: Path) -> None:
-    """pytorch/serve#2099 and #1012: never a truncated archive, never a leftover."""
+    """pytorch/serve#2099 and pytorch/serve#1012: never a truncated archive, never a leftover."""
     path = tmp_path / "m.mar"
     mar.write(path, {member("a.py"): b"old"})
     before = path.read_bytes()

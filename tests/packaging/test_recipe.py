@@ -7,6 +7,7 @@ import pytest
 from marsmith.errors import RecipeError
 from marsmith.recipe import Recipe
 
+CUSTOM = 'name = "m"\ntask = "custom"\nhandler = "h.py"\n'
 MINIMAL = 'name = "m"\ntask = "sentiment"\ncheckpoint = "."\n'
 
 
@@ -42,7 +43,7 @@ def test_a_directory_stands_for_its_recipe(tmp_path: Path) -> None:
         (MINIMAL.replace('"m"', '"../x y"'), "name may hold letters"),
         (MINIMAL + 'version = "1/2"', "version may hold letters"),
         (MINIMAL + "[serving]\nmax_batch_delay_ms = 0", "serving.max_batch_delay_ms"),  # TorchServe reads 0 as 100
-        (MINIMAL + "[serving]\nworkers = 0", "serving.workers"),  # serve#2038: no minimum above a maximum
+        (MINIMAL + "[serving]\nworkers = 0", "serving.workers"),  # pytorch/serve#2038: no minimum above a maximum
         (MINIMAL + 'labels = ["a", "a"]', "labels must be distinct"),
         (MINIMAL + 'nutrition = "n.csv"', "nutrition is for the food task only"),
         (MINIMAL + 'long_text = "cut"', "long_text: Input should be 'truncate', 'error' or 'window'"),
@@ -60,6 +61,39 @@ def test_a_directory_stands_for_its_recipe(tmp_path: Path) -> None:
         (MINIMAL + 'base = "org/base@"', "names no checkpoint"),
         (MINIMAL + 'description = ""', "description: String should have at least 1 character"),
         (MINIMAL + "name", "cannot be read"),
+        ('name = "m"\ntask = "sentiment"', "the key checkpoint is missing"),
+        ('name = "m"\ntask = "custom"', "the custom task needs a handler: name your file, as in handler = 'rating.py'"),
+        (CUSTOM + 'checkpoint = "."', "checkpoint is for the sentiment and food tasks only"),
+        (CUSTOM + 'revision = "v1"', "revision is for the sentiment and food tasks only"),
+        (CUSTOM + 'normalise = "tweet"', "normalise is for the sentiment task only"),
+        (CUSTOM.replace("h.py", "h.txt"), "handler: name a Python file, as in 'rating.py'"),
+        (CUSTOM.replace("h.py", "handlers.py"), "handler: a folder of the archive is called handlers: rename the file"),
+        (CUSTOM.replace("h.py", "sub/model.py"), "handler: a folder of the archive is called model"),
+        (MINIMAL + 'extra_files = ["a"]', "extra_files is for a handler of your own only"),
+        (MINIMAL + 'requirements = ["regex==1"]', "requirements is for a handler of your own only"),
+        (CUSTOM + 'extra_files = ["../a"]', "'../a' does not lie below the recipe's directory"),
+        (CUSTOM + 'extra_files = ["a/../../b"]', "does not lie below the recipe's directory"),
+        (CUSTOM + 'extra_files = ["/etc/hostname"]', "'/etc/hostname' does not lie below the recipe's directory"),
+        (CUSTOM + 'extra_files = ["."]', "'.' does not lie below the recipe's directory"),
+        (CUSTOM + 'requirements = ["regex"]', "'regex' is not one version of one package"),
+        (CUSTOM + 'requirements = ["regex>=1"]', "'regex>=1' is not one version of one package"),
+        (CUSTOM + 'requirements = ["regex==1.*"]', "'regex==1.*' is not one version of one package"),
+        (CUSTOM + 'requirements = ["-r other.txt"]', "'-r other.txt' is not one version of one package"),
+        (CUSTOM + 'requirements = ["a @ https://example.org/a.whl"]', "is not one version of one package"),
+        (MINIMAL + "[[samples]]\njson = [1]", "samples.0: json is for a handler of your own only: give text or image"),
+        (
+            MINIMAL + '[[samples]]\ntext = "a"\nexpect = {label = "a"}',
+            "samples.0: expect of the checkpoint is the label",
+        ),
+        (
+            CUSTOM + '[[samples]]\ntext = "a"\nexpect = "a"',
+            "expect of a handler of your own is the least of its answer",
+        ),
+        (CUSTOM + '[[samples]]\ntext = "a"\nexpect = {}', "expect is empty, so any answer would do"),
+        (CUSTOM + '[[samples]]\ntext = "a"\njson = 1', "give either text or image, or json"),
+        (CUSTOM + "[[samples]]\njson = [nan]", "JSON has neither nan nor inf"),
+        (CUSTOM + "[[samples]]\njson = [2026-11-29]", "samples.0.json"),  # JSON has no dates
+        (CUSTOM + '[[samples]]\njso = "a"', "samples.0.jso that nobody reads, did you mean json?"),
     ],
 )
 def test_a_wrong_recipe_is_refused_with_the_key_named(tmp_path: Path, text: str, says: str) -> None:

@@ -34,7 +34,7 @@ from marsmith.manifest import requirements
 from marsmith.recipe import Recipe
 from marsmith.sbom import sbom
 recipe = Recipe.load(Path(sys.argv[1]))
-sys.stdout.buffer.write(sbom(recipe, resolve(recipe), requirements("sentiment"), {FILES}))
+sys.stdout.buffer.write(sbom(recipe, resolve(recipe), requirements(recipe), {FILES}))
 """
 
 
@@ -64,7 +64,7 @@ def declared(monkeypatch: pytest.MonkeyPatch, *fields: tuple[str, str]) -> None:
 
 
 def test_the_validator_of_cyclonedx_accepts_the_bill(recipe: Recipe, checkpoint: Checkpoint) -> None:
-    text = sbom(recipe, checkpoint, requirements("sentiment"), FILES).decode()
+    text = sbom(recipe, checkpoint, requirements(recipe), FILES).decode()
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     assert json.loads(text)["specVersion"] == "1.6"
 

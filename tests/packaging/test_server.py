@@ -22,6 +22,7 @@ from marsmith.client import Client
 from marsmith.configuration import Ports, effective_config
 from marsmith.errors import ServerError
 from marsmith.predict import predict_to
+from marsmith.resources import config_properties
 from marsmith.server import Server
 from tests.packaging.forgery import members
 from tests.packaging.ports import free_ports
@@ -37,10 +38,10 @@ def png(colour: str = "red", size: tuple[int, int] = (50, 40)) -> bytes:
 
 def test_the_effective_configuration_changes_ports_and_tokens_only() -> None:
     ports = Ports(9100)
-    original = effective_config(Ports(), token=False).splitlines()
+    original = config_properties().read_text(encoding="utf-8").splitlines()
     changed = effective_config(ports, token=True).splitlines()
     differing = {line.partition("=")[0] for line in set(original) ^ set(changed)}
-    assert differing == {*ports.properties(), "disable_token_authorization"}
+    assert differing == {*ports.properties(), "disable_token_authorization", "metrics_config"}
     assert "inference_address=http://127.0.0.1:9100" in changed
     assert "enable_model_api=false" in changed
 
@@ -117,7 +118,7 @@ def test_an_image_may_come_in_any_form(server: Server) -> None:
 
 @pytest.mark.server
 def test_a_bad_request_gets_its_own_4xx_and_its_neighbours_get_200(server: Server) -> None:
-    """pytorch/serve#1230, #1316, #1225: asked for at once, so that TorchServe batches them."""
+    """pytorch/serve#1230, pytorch/serve#1316, pytorch/serve#1225: asked at once, so that TorchServe batches them."""
     cases = [
         ("sentiment", "good", "text/plain", 200),
         ("sentiment", "", "text/plain", 422),
@@ -218,7 +219,10 @@ def test_with_tokens_only_clients_that_have_one_are_answered(food_archive: Built
 
 @pytest.mark.server
 def test_a_metric_of_a_handlers_own_is_not_dropped(tmp_path: Path) -> None:
-    """pytorch/serve#2450, #2979, #2963, #2907: TorchServe drops what its metrics.yaml does not name."""
+    """TorchServe drops what its metrics.yaml does not name.
+
+    pytorch/serve#2450, pytorch/serve#2979, pytorch/serve#2963, pytorch/serve#2907
+    """
     handler = (
         "def handle(data, context):\n"
         "    if data:\n"

@@ -24,7 +24,7 @@ def test_two_archives_of_one_model_are_refused(sentiment_archive: Built, tmp_pat
 
 
 def test_an_archive_that_is_not_sound_is_never_served(food_archive: Built, tmp_path: Path) -> None:
-    """pytorch/serve#47, #2099."""
+    """pytorch/serve#47, pytorch/serve#2099."""
     cut = tmp_path / "food.mar"
     cut.write_bytes(food_archive.path.read_bytes()[:-1000])
     with pytest.raises(VerifyError, match=r"food\.mar is not to be trusted"):
@@ -75,7 +75,7 @@ def test_an_archive_without_a_handler_is_refused_before_anything_starts(tmp_path
 
 @pytest.mark.server
 def test_a_missing_dependency_is_named_not_masked(tmp_path: Path) -> None:
-    """pytorch/serve#1010, #849: TorchServe reports a module of its own instead."""
+    """pytorch/serve#1010, pytorch/serve#849: TorchServe reports a module of its own instead."""
     with zipfile.ZipFile(tmp_path / "m.mar", "w") as zip_file:
         manifest = {"runtime": "python", "model": {"modelName": "m", "modelVersion": "1.0", "handler": "mine.py"}}
         zip_file.writestr("MAR-INF/MANIFEST.json", json.dumps(manifest))
@@ -102,7 +102,7 @@ def test_a_worker_that_cannot_load_says_why_and_no_server_stays(sentiment_archiv
 
 @pytest.mark.server
 def test_a_model_that_is_not_ready_in_time_is_named_and_no_server_stays(tmp_path: Path) -> None:
-    """pytorch/serve#2434, #3047: a server that answers /ping is not one that is ready."""
+    """pytorch/serve#2434, pytorch/serve#3047: a server that answers /ping is not one that is ready."""
     with zipfile.ZipFile(tmp_path / "slow.mar", "w") as zip_file:
         manifest = {"runtime": "python", "model": {"modelName": "slow", "modelVersion": "1.0", "handler": "slow.py"}}
         zip_file.writestr("MAR-INF/MANIFEST.json", json.dumps(manifest))

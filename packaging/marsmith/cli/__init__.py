@@ -28,6 +28,7 @@ for command in (
     archives.diff,
     serving.serve,
     serving.predict,
+    serving.explain,
     serving.demo,
 ):
     app.command()(command)

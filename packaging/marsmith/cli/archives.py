@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from marsmith.cli.console import Archive, AsJson, dump, out, print_warnings, status
+from marsmith.cli.console import Archive, AsJson, dump, err, escape, out, print_warnings, status
 from marsmith.digest import file_sha256
 
 
@@ -25,6 +25,8 @@ def build(
         built = build_archive(recipe, output, progress)
         sha256 = file_sha256(built.path)
     print_warnings(built.warnings)
+    if built.note:
+        err.print(f"[yellow]note:[/] {escape(built.note)}", soft_wrap=True)
     if as_json:
         dump(
             {
@@ -33,6 +35,8 @@ def build(
                 "sha256": sha256,
                 "members": built.members,
                 "golden": built.golden,
+                "engine": built.engine,
+                "note": built.note,
                 "parity": built.parity,
             }
         )
@@ -44,9 +48,14 @@ def print_built(built: Any, sha256: str) -> None:
     """Say what was built."""
     from marsmith.show import size
 
+    logits = (
+        "no network"
+        if built.parity is None
+        else f"logits in {built.engine} within {built.parity:.1e} of the checkpoint's"
+    )
     out.print(
-        f"built {built.path} ({size(built.size)}, {built.members} members, logits within {built.parity:.1e} of the "
-        f"checkpoint's, {built.golden} golden requests answered)\nsha256 {sha256}",
+        f"built {built.path} ({size(built.size)}, {built.members} members, {logits}, {built.golden} golden requests "
+        f"answered)\nsha256 {sha256}",
         soft_wrap=True,
     )
 

@@ -76,6 +76,28 @@ def predict(
         raise typer.Exit(1)
 
 
+def explain(
+    model: Annotated[str, typer.Argument(help="The model's name on the server.")],
+    source: Annotated[Path, typer.Argument(help="A text file or an image file.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write an image's overlay as PNG.")] = None,
+    url: Annotated[str, typer.Option(help="The server's inference address.")] = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a running server why it answers a text or an image as it does."""
+    from marsmith import explain as explaining
+
+    with status() as progress:
+        progress(f"asking {model}")
+        answer = explaining.explain(model, source, url, bearer(token))
+    if output:
+        explaining.save_overlay(answer["explanation"], output)
+    if as_json:
+        dump(answer)
+    else:
+        out.print(explaining.table(answer["explanation"]))
+
+
 def demo(
     models: Annotated[Path, typer.Option(help="Where the starter checkpoints are.")] = Path("models"),
     store: Annotated[Path, typer.Option(help="Where the archives go.")] = Path("model-store"),

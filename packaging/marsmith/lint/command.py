@@ -28,7 +28,7 @@ def lint_target(target: Path, progress: Progress, *, offline: bool) -> list[Find
             pins = tree.text(requirements_member(tree, read_manifest(tree))) or ""
     else:
         findings = lint_recipe(target)
-        pins = requirements(Recipe.load(target).task).decode("utf-8")
+        pins = requirements(Recipe.load(target)).decode("utf-8")
     if not offline:
         progress("asking the package index for aarch64 wheels")
         findings += lint_index(pins)

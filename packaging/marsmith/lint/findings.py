@@ -93,6 +93,8 @@ RULES: dict[str, Rule] = {
     "M604": _warning("a secret, or a link that leaves the checkpoint's directory, beside what is read of it"),
     "M605": _error("a file that the recipe names cannot be used"),
     "M606": _warning("the recipe has no samples, so only built-in probes test the archive"),
+    "M607": _error("the handler needs a package that this machine has, but that the recipe does not require"),
+    "M608": _error("the recipe requires another version of a package than the one that would be tested here"),
 }
 
 

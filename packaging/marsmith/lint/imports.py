@@ -94,6 +94,25 @@ def lint_imports(modules: Modules, requirements: Iterable[str], roots: Iterable[
             )
 
 
+def unrequired(modules: Modules, requirements: Iterable[str], roots: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each module that is installed here, but that neither a server nor a requirement brings, with where it is needed.
+
+    The arguments are those of `lint_imports`.
+    """
+    roots = frozenset(roots)
+    brought = frozenset(sys.stdlib_module_names) | WORKER_MODULES | provided(requirements)
+    found: dict[str, str] = {}
+    for member in sorted(_loaded(modules, roots)):
+        for node in expected_imports(modules.parsed[member], at_load=member not in roots):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                continue
+            for name in _targets(node, member)[: 1 if isinstance(node, ast.ImportFrom) else None]:
+                top = name.partition(".")[0]
+                if top in installed() and top not in brought and top not in modules:
+                    found.setdefault(top, f"{member}:{node.lineno}")
+    yield from sorted(found.items())
+
+
 def _loaded(modules: Modules, roots: Iterable[str]) -> set[str]:
     """The members that are imported, one by the other, before a worker is ready."""
     loaded: set[str] = set()

@@ -33,7 +33,7 @@ def _lint_serving(tree: Tree) -> Iterator[Finding]:
         places = sorted({".".join(map(str, one["loc"])) or "the whole file" for one in details})
         yield Finding("M501", mar.SERVING, f"These parts are not valid: {', '.join(places)}.", remedy)
         return
-    if not serving.labels:
+    if not serving.labels and (serving.text or serving.image):
         yield Finding("M502", mar.SERVING, "It has no labels, so no answer can be named.", "Give the recipe labels.")
 
 

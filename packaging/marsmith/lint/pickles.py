@@ -19,6 +19,8 @@ PICKLE_SUFFIXES = frozenset({".pkl", ".pickle", ".joblib", ".dill", ".cloudpickl
 PROTOCOLS = range(2, 6)
 # So many opcodes in a row are no accident, nor is a frame; a pickle that is whole may end earlier, with STOP.
 LEAST_OPCODES = 4
+# torch.export.save writes the example inputs of a program as a pickle, somewhere in the zip file, always.
+TORCH_EXPORT_SUFFIX = ".pt2"
 NUMPY_SIGNATURE = b"\x93NUMPY"
 NUMPY_HEADER_BYTES = 256
 # torch.jit.save names its classes so; its unpickler makes nothing else.
@@ -31,6 +33,8 @@ def kind_of(name: str, head: bytes) -> Kind | None:
     torch.save writes a zip file whose first record is data.pkl, numpy.savez one whose first record is an array.
     """
     if head.startswith(LOCAL_SIGNATURE):
+        if PurePosixPath(name).suffix.lower() == TORCH_EXPORT_SUFFIX:
+            return "pickle"
         record, data = _first_record(head)
         if data.startswith(TORCHSCRIPT) or "/code/" in record:
             return "torchscript"

@@ -5,18 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from pathlib import Path
+
+from packaging.version import Version
 
 from marsmith.checkpoint import HUB_ID, PICKLED_WEIGHTS, WEIGHTS, WEIGHTS_INDEX, resolve
 from marsmith.errors import CheckpointError, RecipeError
 from marsmith.limits import MAX_HEAD_BYTES, MAX_SAMPLE_BYTES
 from marsmith.lint import lint
 from marsmith.lint.findings import Finding
+from marsmith.lint.imports import installed, unrequired
+from marsmith.lint.manifest import read_manifest
+from marsmith.lint.modules import Modules, parse
 from marsmith.lint.pickles import kind_of
+from marsmith.lint.requirements import required
 from marsmith.lint.sources import lint_sources
 from marsmith.lint.tree import Tree
-from marsmith.planned import planned
+from marsmith.planned import code, extra_files, nutrition, planned
 from marsmith.recipe import Recipe
 
 # What transformers and tokenizers read of a checkpoint's directory.
@@ -29,6 +36,10 @@ READ = (
 MAX_CHECKPOINT_FILES = 1000
 # What is told from a file that is not read: the codes of lint_sources that matter there.
 ALARMING = ("M405", "M412")
+# The keys of a recipe that name files of the archive, and what reads them.
+PARTS = {"handler": code, "nutrition": nutrition, "extra_files": extra_files}
+# What resolve, which a build asks for the checkpoint, refuses too.
+CHECKPOINT_CODES = ("M601", "M602")
 # The hub's cache: snapshots/COMMIT holds links into blobs, beside it.
 CACHE_SNAPSHOTS, CACHE_BLOBS = "snapshots", "blobs"
 
@@ -39,20 +50,59 @@ def lint_recipe(path: Path) -> list[Finding]:
     A checkpoint on the hub is not asked for. Raises RecipeError.
     """
     recipe = Recipe.load(path)
-    findings = list(_lint_samples(recipe))
-    try:
-        members = planned(recipe, recipe.checkpoint)
-    except RecipeError as error:
-        findings.append(Finding("M605", "nutrition", str(error), "Correct the path or the table."))
-        members = planned(recipe.model_copy(update={"nutrition": None}), recipe.checkpoint)
-    findings += lint(Tree.of(members))
-    local = recipe.directory / recipe.checkpoint
-    if local.is_dir() or not HUB_ID.match(recipe.checkpoint) or recipe.checkpoint.startswith("."):
-        findings += _lint_checkpoint(recipe, local)
+    findings = [*_lint_samples(recipe), *_lint_files(recipe)]
+    if not any(one.where == "handler" for one in findings):
+        broken = {one.where: Recipe.model_fields[one.where].get_default() for one in findings if one.where in PARTS}
+        tree = Tree.of(planned(recipe.model_copy(update=broken), recipe.checkpoint or ""))
+        findings += [*lint(tree), *_lint_packages(recipe, tree)]
+    if recipe.checkpoint is not None:
+        local = recipe.directory / recipe.checkpoint
+        if local.is_dir() or not HUB_ID.match(recipe.checkpoint) or recipe.checkpoint.startswith("."):
+            findings += _lint_checkpoint(recipe, recipe.checkpoint, local)
     return sorted(findings, key=lambda one: (one.code, one.where, one.message))
 
 
-def _lint_checkpoint(recipe: Recipe, directory: Path) -> Iterator[Finding]:
+def _lint_files(recipe: Recipe) -> Iterator[Finding]:
+    """The files that the recipe names, by the keys that name them."""
+    for key, members_of in PARTS.items():
+        try:
+            members_of(recipe)
+        except RecipeError as error:
+            yield Finding("M605", key, str(error), "Correct the path or the file.")
+
+
+def _lint_packages(recipe: Recipe, tree: Tree) -> Iterator[Finding]:
+    """What the worker imports, and what is installed where the golden requests will be asked."""
+    modules, manifest = Modules.of(tree, parse(tree)[0]), read_manifest(tree)
+    for module, where in unrequired(modules, required(tree, manifest), [recipe.entry]):
+        pins = [f"{name}=={version(name)}" for name in sorted(installed()[module])]
+        yield Finding(
+            "M607",
+            where,
+            f"{module} is installed here, but nothing says that a server has it.",
+            f"Require it in the recipe: requirements = {pins}.",
+        )
+    for requirement in recipe.requirements:
+        name, _, pin = requirement.partition("==")
+        here = _installed_version(name)
+        if here is None or Version(here) != Version(pin):
+            found = f"{here} is" if here else "none is"
+            yield Finding(
+                "M608",
+                "requirements",
+                f"The recipe requires {requirement}, but {found} installed here: the archive would be tested without.",
+                f"pip install {requirement}, or require the version that is here.",
+            )
+
+
+def _installed_version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _lint_checkpoint(recipe: Recipe, name: str, directory: Path) -> Iterator[Finding]:
     pickled = _names(directory, "pytorch_model*.bin")
     safe = _names(directory, "*.safetensors")
     if pickled and not safe and not recipe.allow_pickle:
@@ -66,7 +116,7 @@ def _lint_checkpoint(recipe: Recipe, directory: Path) -> Iterator[Finding]:
         try:
             resolve(recipe)
         except CheckpointError as error:
-            yield Finding("M601", recipe.checkpoint, str(error), "Name a whole checkpoint for the recipe's task.")
+            yield Finding("M601", name, str(error), "Name a whole checkpoint for the recipe's task.")
     root = _root(directory)
     files = list(islice(_walk(directory), MAX_CHECKPOINT_FILES))
     read = [file for file in files if _is_read(file, directory, recipe)]

@@ -69,7 +69,7 @@ def test_a_file_with_brackets_in_its_name_is_packed(here: Path) -> None:
 
 
 def test_two_directories_with_one_file_are_refused(here: Path) -> None:
-    """pytorch/serve#1227, #815, #1689, #566: the second one used to win."""
+    """pytorch/serve#1227, pytorch/serve#815, pytorch/serve#1689, pytorch/serve#566: the second one used to win."""
     write(here / "a/config.json", "{}")
     write(here / "b/config.json", "[]")
     sentence = refused(extra_files="a,b")

@@ -18,7 +18,7 @@ from tests.packaging.archiver.packing import HANDLER, manifest, names, pack, wri
     ],
 )
 def test_a_handler_may_be_spelled_in_many_ways(here: Path, spelling: str, in_manifest: str) -> None:
-    """pytorch/serve#463, #465, #1313."""
+    """pytorch/serve#463, pytorch/serve#465, pytorch/serve#1313."""
     write(here / "code/handler.py", HANDLER)
     path = pack(handler=spelling).path
     assert names(path) == {"handler.py"}

@@ -21,7 +21,8 @@ TWO_CLASSES = "class One:\n    pass\n\n\nclass Two:\n    pass\n"
         ({"extra/json.py": ""}, {"extra_files": "extra"}, "json.py"),
         ({"a.b.py": HANDLER}, {"handler": "a.b.py"}, "a.b"),
         ({"two.py": TWO_CLASSES}, {"handler": "two.py"}, "One, Two"),  # pytorch/serve#1260
-        ({"absent.py": f"import no_such_module\n\n\n{HANDLER}"}, {"handler": "absent.py"}, "no_such_module"),  # #1010
+        # pytorch/serve#1010
+        ({"absent.py": f"import no_such_module\n\n\n{HANDLER}"}, {"handler": "absent.py"}, "no_such_module"),
         ({}, {"handler": "handler.py:predict"}, "predict"),  # pytorch/serve#463
         ({}, {"model_name": "a..b"}, "a..b"),
         ({}, {"version": "../x y"}, "../x y"),

@@ -79,7 +79,7 @@ def test_a_key_that_stands_twice_is_named_with_its_line() -> None:
 
 @pytest.mark.parametrize("key", ["batch_size", "BatchSize", "batchsize", "BATCH_SIZE", "batch-size"])
 def test_another_spelling_of_a_key_is_an_error(key: str) -> None:
-    """pytorch/serve#2365, #64, #1955: TorchServe ignores it without a word."""
+    """pytorch/serve#2365, pytorch/serve#64, pytorch/serve#1955: TorchServe ignores it without a word."""
     findings = lint_with({"model-config.yaml": json.dumps({**CONFIG, key: 8})})
     assert codes(findings) == ["M205"]
     assert only(findings, "M205").remedy == "Write batchSize."
@@ -173,12 +173,15 @@ def test_a_choice_that_torchserve_does_not_know_is_found(key: str, value: str) -
     [(4, 2, ["M209"]), (1, None, ["M209"]), (None, 1, ["M209"]), (1, 4, ["M210"]), (2, 2, []), (None, None, ["M211"])],
 )
 def test_workers_must_fit_together(least: int | None, most: int | None, expected: list[str]) -> None:
-    """pytorch/serve#2038: min above max, or one without the other, is ignored. #3339: there is no scaling by load."""
+    """pytorch/serve#2038: min above max, or one without the other, is ignored.
+
+    pytorch/serve#3339: there is no scaling by load.
+    """
     assert with_config(minWorkers=least, maxWorkers=most) == expected
 
 
 def test_keys_left_to_defaults_are_named_in_one_warning() -> None:
-    """pytorch/serve#1591, #2851: which default holds depends on who registers the model."""
+    """pytorch/serve#1591, pytorch/serve#2851: which default holds depends on who registers the model."""
     findings = lint_with({"model-config.yaml": json.dumps({"minWorkers": 1, "maxWorkers": 1, "batchSize": 2})})
     assert codes(findings) == ["M211"]
     assert only(findings, "M211").message.endswith(": maxBatchDelay, responseTimeout, startupTimeout.")

@@ -96,7 +96,7 @@ print(json.dumps(results))
 
 @pytest.mark.parametrize("name", [*ENTRIES, *LATER])
 def test_the_entry_point_is_judged(name: str) -> None:
-    """pytorch/serve#1260: every class that the module defines counts. #463: a function does."""
+    """pytorch/serve#1260: every class that the module defines counts. pytorch/serve#463: a function does."""
     code, expected = {**ENTRIES, **LATER}[name]
     assert codes(lint_with({"handler.py": code})) == expected
 
@@ -164,7 +164,7 @@ def test_classes_are_counted_as_python_sees_them(statements: list[str]) -> None:
     ],
 )
 def test_a_handler_that_is_not_where_the_manifest_says_is_found(handler: str, code: str, says: str) -> None:
-    """pytorch/serve#465, #1313, #1324."""
+    """pytorch/serve#465, pytorch/serve#1313, pytorch/serve#1324."""
     members = {"a.b.py": FUNCTION, "sub/inner.py": FUNCTION}
     finding = only(lint_with(members, handler=handler), code)
     assert says in finding.message

@@ -52,7 +52,7 @@ def test_what_the_worker_has_resolves(code: str) -> None:
     ],
 )
 def test_an_import_that_does_not_resolve_is_named(code: str, name: str) -> None:
-    """pytorch/serve#1010, #849: TorchServe hides the reason behind a module of its own."""
+    """pytorch/serve#1010, pytorch/serve#849: TorchServe hides the reason behind a module of its own."""
     finding = only(lint_with({**PACKAGE, "handler.py": f"{code}\n{HANDLER}"}), "M107")
     assert finding.message == f"The import of {name} does not resolve."
 

@@ -18,7 +18,7 @@ def handler(line: str) -> str:
     ],
 )
 def test_a_metric_that_nobody_names_is_dropped(line: str) -> None:
-    """pytorch/serve#2450, #2979, #2963, #2907."""
+    """pytorch/serve#2450, pytorch/serve#2979, pytorch/serve#2963, pytorch/serve#2907."""
     finding = only(lint_with({"handler.py": handler(line)}), "M112")
     assert (finding.where, finding.severity) == ("handler.py", "warning")
     assert "DishesServed" in finding.message

@@ -37,6 +37,10 @@ def traced() -> Any:
     return trace(torch.nn.Linear(2, 2), torch.zeros(1, 2))
 
 
+def exported() -> torch.export.ExportedProgram:
+    return torch.export.export(torch.nn.Linear(2, 2), (torch.zeros(1, 2),))
+
+
 STATE = {"weight": torch.arange(3000.0)}
 PICKLES = {
     "state.pt": written(lambda stream: torch.save(STATE, stream)),
@@ -49,6 +53,7 @@ PICKLES = {
     "objects.npy": written(lambda stream: np.save(stream, np.array([{}, 1], dtype=object))),
     "objects.npz": written(lambda stream: np.savez(stream, a=np.array([{}], dtype=object))),
     "forest.joblib": written(lambda stream: joblib.dump({"a": np.zeros(3)}, stream, compress=3)),
+    "program.pt2": written(lambda stream: torch.export.save(exported(), stream)),
     "training_args.bin": written(lambda stream: torch.save({"lr": 1e-4}, stream)),
 }
 HARMLESS = {

@@ -62,7 +62,10 @@ def test_pinned_requirements_have_no_finding(text: str) -> None:
     ],
 )
 def test_a_line_that_pip_or_production_would_stumble_over_is_found(line: str, code: str) -> None:
-    """pytorch/serve#2238: torch is downloaded again. #751, #2713: pip fails and TorchServe does not say why."""
+    """pytorch/serve#2238: torch is downloaded again.
+
+    pytorch/serve#751, pytorch/serve#2713: pip fails and TorchServe does not say why.
+    """
     findings = lint_with({"requirements.txt": f"# first\n{line}\n", "more.txt": "", "wheels/mine.whl": ""})
     assert codes(findings) == [code]
     assert only(findings, code).where == "requirements.txt:2"
@@ -92,7 +95,7 @@ def test_a_password_in_a_line_is_not_repeated() -> None:
 
 
 def test_requirements_that_the_manifest_does_not_name_are_never_installed() -> None:
-    """pytorch/serve#1130, #970, #1168."""
+    """pytorch/serve#1130, pytorch/serve#970, pytorch/serve#1168."""
     assert codes(lint_with({}, requirementsFile=None)) == ["M307"]
 
 

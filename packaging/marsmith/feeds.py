@@ -1,0 +1,27 @@
+"""What a text network is fed, in each layout."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marsmith.serving import TextSettings
+
+
+def feeds(texts: list[list[int]], settings: TextSettings) -> dict[str, np.ndarray]:
+    """The graph's inputs for a batch of token ids.
+
+    The handlers have their own; golden requests hold the two together.
+    """
+    lengths = [len(ids) for ids in texts]
+    if settings.layout != "packed":
+        longest = max(lengths)
+        return {
+            "input_ids": np.array([ids + [settings.pad_token] * (longest - len(ids)) for ids in texts]),
+            "attention_mask": np.array([[1] * n + [0] * (longest - n) for n in lengths]),
+        }
+    return {
+        "input_ids": np.concatenate(texts).astype(np.int64),
+        "position_ids": np.concatenate([np.arange(n) for n in lengths]) + settings.first_position,
+        "segment_ids": np.repeat(np.arange(len(texts)), lengths),
+        "starts": np.cumsum([0, *lengths[:-1]]),
+    }

@@ -1,0 +1,97 @@
+"""The starter archives answer as transformers does from the same checkpoints; so does the benchmark that says so."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+
+from benchmarks import inputs, parity
+from benchmarks.parity import Scores, judge
+
+# More words than tokens that the starter reads.
+LONG_WORDS = 512
+
+
+@pytest.fixture
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.usefixtures("_one_thread")
+def test_a_thousand_texts_and_two_hundred_pictures(tmp_path: Path) -> None:
+    texts = parity.sample(inputs.texts(parity.TEXTS), None)
+    pictures = parity.sample(inputs.pictures(parity.PICTURES), None)
+    found = parity.compare(texts, pictures, tmp_path)
+    assert [found[name].inputs for name in ("sentiment", "food")] == [1000, 200]
+    for one in found.values():
+        assert one.max_difference <= 1e-4
+        assert (one.label_agreement, one.top_5_agreement) == (1.0, 1.0)
+        assert one.ok
+
+
+def test_the_inputs_are_of_many_kinds_and_always_the_same() -> None:
+    texts, pictures = inputs.texts(300), inputs.pictures(44)
+    assert (texts, pictures) == (inputs.texts(300), inputs.pictures(44))
+    assert len(set(texts)) > 280
+    assert min(map(len, texts)) < 10
+    assert max(len(text.split()) for text in texts) > LONG_WORDS
+    assert all(
+        any(character > limit for text in texts for character in text) for limit in ("\u0400", "\u4e00", "\U0001f300")
+    )
+    assert any("@user" in text for text in texts)
+    assert any("\u202e" in text for text in texts)
+    opened = [Image.open(io.BytesIO(data)) for data in pictures]
+    assert {image.format for image in opened} == {"JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF"}
+    assert {image.mode for image in opened} >= {"1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16"}
+    assert {image.getexif().get(0x0112) for image in opened} >= {None, 2, 3, 6, 8}
+
+
+SURE: Scores = {"a": 0.7, "b": 0.2, "c": 0.1}
+CLOSE: Scores = {"a": 0.40004, "b": 0.39999, "c": 0.19997}
+
+
+@pytest.mark.parametrize(
+    ("expected", "answer", "labels", "top", "ok"),
+    [
+        (SURE, SURE, 1, 1, True),
+        (SURE, {"a": 0.6, "b": 0.3, "c": 0.1}, 1, 1, False),
+        (SURE, {"b": 0.7, "a": 0.2, "c": 0.1}, 0, 0, False),
+        (SURE, {"a": 0.7, "c": 0.2, "b": 0.1}, 1, 0, False),
+        (CLOSE, {"b": 0.4, "a": 0.4, "c": 0.2}, 1, 1, True),
+        (CLOSE, {"c": 0.4, "a": 0.4, "b": 0.2}, 0, 0, False),
+    ],
+)
+def test_a_difference_shows(expected: Scores, answer: Scores, labels: float, top: float, ok: bool) -> None:
+    found = judge([expected], [answer])
+    assert found.max_difference == found.mean_difference == max(abs(expected[name] - answer[name]) for name in expected)
+    assert (found.label_agreement, found.top_5_agreement, found.ok) == (labels, top, ok)
+
+
+@pytest.mark.parametrize(
+    ("body", "order"),
+    [
+        ({"dishes": [{"label": "x", "score": 0.6}, {"label": "a", "score": 0.4}]}, ["x", "a"]),
+        ({"label": "b", "score": 0.4, "scores": {"a": 0.4, "b": 0.4, "c": 0.2}}, ["b", "a", "c"]),
+        ({"label": "c", "score": 0.1, "scores": {"a": 0.5, "b": 0.4, "c": 0.1}}, ["c", "a", "b"]),
+    ],
+)
+def test_an_answers_own_order_is_judged(body: dict[str, Any], order: list[str]) -> None:
+    assert list(parity.scores_of(body)) == order
+
+
+def test_files_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "texts.tsv").write_text("1\tone\n\nplain\n0\ttwo\tparts\n", encoding="utf-8")
+    assert parity.read_texts(tmp_path / "texts.tsv") == ["one", "plain", "two\tparts"]
+    for name in ("a.jpg", "b.txt", "deep/c.PNG"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.new("RGB", (4, 4)).save(tmp_path / name, "PNG", icc_profile=b"x" if name == "a.jpg" else None)
+    assert parity.read_pictures(tmp_path) == [(tmp_path / "deep/c.PNG").read_bytes()]
+    assert len(parity.sample(range(10), 3)) == 3
+    assert parity.sample(range(10), None) != list(range(10))
