@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from handlers.explain import METHOD, BoolArray, Explanation, explain
+from handlers.explain import METHOD, BoolArray, Network, explain_each
 from handlers.text import Float32Array, Part
 
 # Of many labels, those with the largest logits.
@@ -41,7 +41,7 @@ class Window:
 
 def attributions(
     windows: Sequence[Window],
-    labels: Sequence[str],
+    label: Callable[[int], str],
     mask_token: int,
     logits: Callable[[Sequence[Sequence[int]]], Sequence[Float32Array]],
     runs: int,
@@ -53,22 +53,18 @@ def attributions(
     attributions add up to its logit less its baseline logit, that of a text of masks alone.
     """
 
-    def explained(window: Window) -> Explanation:
-        return explain(
-            lambda masks: np.stack(logits(window.without(masks, mask_token))),
-            len(window.parts),
-            runs // len(windows),
-            check_time,
-        )
+    def network(window: Window) -> Network:
+        return lambda masks: np.stack(logits(window.without(masks, mask_token)))
 
-    explanations = [explained(window) for window in windows]
+    inputs = [(network(window), len(window.parts)) for window in windows]
+    explanations = explain_each(inputs, runs, check_time)
     lengths = [sum(part.tokens.stop - part.tokens.start for part in window.parts) for window in windows]
     weights = np.divide(lengths, sum(lengths)) if sum(lengths) else np.ones(1)
     total = sum(weight * one.logits for weight, one in zip(weights, explanations, strict=True))
     baseline = sum(weight * one.baseline for weight, one in zip(weights, explanations, strict=True))
     shares = np.concatenate([weight * one.shares for weight, one in zip(weights, explanations, strict=True)])
     best = np.argsort(-total)[:MAX_LABELS]
-    names = [labels[index] if index < len(labels) else str(index) for index in best]
+    names = [label(index) for index in best]
 
     def named(values: Any) -> dict[str, float]:
         return dict(zip(names, values[best].tolist(), strict=True))

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from handlers.engine import available_cores, intra_op_threads
 from handlers.errors import NotSupported, Overloaded, RequestError, ServerFault, TooLarge, UnprocessableInstance
-from handlers.golden import golden_items
+from handlers.golden import golden_requests
 from handlers.kserve import V2Answer
 from handlers.metrics import DECODE, ENCODE, EXPLAIN, INSTANCES, NETWORK, REJECTED, Metrics
 from handlers.requests import Item, Items, Request, items
@@ -109,27 +109,34 @@ class BatchHandler(Generic[InstanceT, ResultT]):
             self.begin_seconds = BEGIN_SHARE * float(config.get("responseTimeout") or RESPONSE_TIMEOUT_S)
             self.metrics = Metrics()
             self.load()
-            warm = self._warm_up(golden_items(archive))
+            warm = self._warm_up(golden_requests(archive))
+        except (SystemExit, KeyboardInterrupt):
+            raise
         except SettingsError as error:
             raise RuntimeError(f"Model failed to load: {error}") from error
-        except Exception as error:
+        except BaseException as error:  # a Rust panic is no Exception
             raise RuntimeError(f"Model failed to load: {type(error).__name__}: {error}") from error
         name, version = self.settings.name, self.settings.version
-        logger.info("%s %s loaded, %d threads, warmed up by %d golden requests", name, version, self.threads, warm)
+        logger.info("%s %s loaded, %d threads, warmed up by %d golden instances", name, version, self.threads, warm)
 
-    def _warm_up(self, items: Sequence[Item]) -> int:
-        """Answer golden requests for nobody, so that the first client's is not slow; how many there were.
+    def _warm_up(self, requests: Sequence[Request]) -> int:
+        """Answer golden requests for nobody, so that the first client's is not slow; how many instances they held.
 
-        A network that cannot answer them raises, and is not served. Those that a limit refuses are left out.
+        A network that cannot answer them raises, and is not served. What is refused is left out: an operator's limits
+        may be narrower than the build's. No more is begun than in the time of one batch.
         """
+        self._deadline = time.monotonic() + self.begin_seconds
         instances: list[InstanceT] = []
-        for item in items:
+        for request in requests:
             with suppress(RequestError):
-                instances.append(self.decode(item))
+                instances += [self._decode_in_time(item) for item in items(request).items]
+        del instances[self.settings.options.max_instances :]
         for part in self._parts(instances):
-            for result in self.predict(part):
-                self._encode(result)
-        self.metrics = Metrics()
+            with suppress(RequestError):
+                self.check_time()
+                for result in self.predict(part):
+                    self._encode(result)
+        self.metrics.send(None)
         return len(instances)
 
     def handle(self, data: list[dict[str, Any]], context: Any) -> list[bytes]:
@@ -231,6 +238,7 @@ class BatchHandler(Generic[InstanceT, ResultT]):
             return self._refusal(job, _fault(error))
 
     def _refusal(self, job: _Job, error: RequestError) -> Response:
+        job.failure = error
         envelope, body = job.shape.envelope, error.body(job.request.request_id)
         if isinstance(envelope, V2Answer) and envelope.grpc:
             body = envelope.wrap([body], self.settings.name, self.settings.version)

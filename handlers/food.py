@@ -54,7 +54,7 @@ class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
         runs = self.settings.options.explain_runs
         return {
             "prediction": self.encode(self.predict([instance])[0]),
-            "explanation": saliency(instance, self.settings.labels, missing, self.logits, runs, self.check_time),
+            "explanation": saliency(instance, self.settings.label, missing, self.logits, runs, self.check_time),
         }
 
     def encode(self, result: Float32Array) -> dict[str, object]:

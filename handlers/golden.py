@@ -1,26 +1,35 @@
-"""The golden requests that an archive carries, as a worker's first instances."""
+"""The golden requests that an archive carries, as a worker's first requests."""
 
 from __future__ import annotations
 
+import base64
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from handlers.requests import Item, Request, items
+from handlers.requests import Request
 
 GOLDEN = "MAR-INF/golden.json"
 # As many as show the network a batch of real inputs; more would only make the worker ready later.
 MOST = 8
-KINDS = ("text", "image", "json")
 
 
-def golden_items(archive: Path) -> list[Item]:
+def golden_requests(archive: Path) -> list[Request]:
     """The first golden requests of the unpacked archive; none where it has none, as one of `marsmith archive`.
 
-    Raises ValueError, KeyError or TypeError for a file that `marsmith build` did not write.
+    They are as TorchServe hands them over when `marsmith test` asks them. Raises ValueError, KeyError or TypeError for
+    a file that `marsmith build` did not write.
     """
     file = archive / GOLDEN
     if not file.exists():
         return []
-    requests = json.loads(file.read_text(encoding="utf-8"))["requests"][:MOST]
-    bodies = [request[kind] for request in requests for kind in KINDS if kind in request]
-    return [item for body in bodies for item in items(Request({"body": body}, {}, "")).items]
+    return [_request(entry) for entry in json.loads(file.read_text(encoding="utf-8"))["requests"][:MOST]]
+
+
+def _request(entry: Mapping[str, Any]) -> Request:
+    if "image" in entry:
+        image = base64.b64decode(entry["image"], validate=True)
+        return Request({"body": image}, {"content-type": "application/octet-stream"}, "golden")
+    body = entry["json"] if "json" in entry else {"text": entry["text"]}
+    return Request({"body": body}, {"content-type": "application/json"}, "golden")

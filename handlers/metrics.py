@@ -6,6 +6,7 @@ counted by the stage that they were spent in; each second belongs to one stage.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -30,7 +31,7 @@ class Counter(NamedTuple):
     dimension: str = ""
 
 
-# All that Marsmith's handlers count. A handler of your own may count by any other name.
+# All that Marsmith's handlers count. A handler of your own may count by any other name, and by kind (dimension Kind).
 COUNTERS: Mapping[str, Counter] = {
     INSTANCES: Counter(),
     REJECTED: Counter(dimension="Reason"),
@@ -39,8 +40,10 @@ COUNTERS: Mapping[str, Counter] = {
     PIXELS: Counter("pixels"),
     SECONDS: Counter("s", "Stage"),
 }
-# A microsecond; Python would write smaller shares as 1e-07 and the like.
+# To the microsecond.
 DECIMALS = 6
+# What would end a dimension's value, or the line.
+NO_KIND = re.compile(r"[^\w.-]+")
 
 
 class Metrics:
@@ -53,8 +56,11 @@ class Metrics:
         self._since = 0.0
 
     def add(self, name: str, value: float = 1, kind: str = "") -> None:
-        """Count `value`; `kind` is the value of the counter's own dimension."""
-        self._counts[name, kind] += value
+        """Count `value`; `kind` is the value of the counter's own dimension.
+
+        A counter is counted by kind always or never: TorchServe knows it by its first line.
+        """
+        self._counts[name, NO_KIND.sub("_", kind)] += value
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -83,19 +89,19 @@ class Metrics:
             return
         for (name, kind), value in counts.items():
             values = [cache.model_name, "Model"]
-            self._sender(cache, name).add_or_update(round(value, DECIMALS), [kind, *values] if kind else values)
+            self._sender(cache, name, kind).add_or_update(round(value, DECIMALS), [kind, *values] if kind else values)
 
-    def _sender(self, cache: Any, name: str) -> Any:
+    def _sender(self, cache: Any, name: str, kind: str) -> Any:
         if name not in self._senders:
-            self._senders[name] = _registered(cache, name)
+            self._senders[name] = _registered(cache, name, Counter(dimension="Kind" if kind else ""))
         return self._senders[name]
 
 
-def _registered(cache: Any, name: str) -> Any:
+def _registered(cache: Any, name: str, unknown: Counter) -> Any:
     """The counter as metrics.yaml describes it, or else as COUNTERS does."""
     try:
         return cache.get_metric(name)
     except Exception:  # its class is TorchServe's, which handlers do not import
-        unit, dimension = COUNTERS.get(name, Counter())
+        unit, dimension = COUNTERS.get(name, unknown)
         dimensions = ["ModelName", "Level"]
         return cache.add_metric_to_cache(name, unit, [dimension, *dimensions] if dimension else dimensions)

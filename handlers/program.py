@@ -91,6 +91,8 @@ def _argument(entry: dict[str, Any]) -> Any:
 
 def _mapped(file: Path, entries: Mapping[str, Any]) -> dict[str, Tensor]:
     """The weights by name. Private pages: an operator that writes to one never changes the file."""
+    if not entries:
+        return {}
     data = np.memmap(file, mode="c")
     weights = {}
     for name, entry in entries.items():

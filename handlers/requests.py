@@ -36,17 +36,14 @@ class Request:
     """One request: TorchServe's fields, the headers by lower-case name, and the id that the logs know it by.
 
     `parts` has each field's own Content-Type; TorchServe knows one for files of a multipart form and for raw bodies.
+    `explain` says whether it came by /explanations.
     """
 
     fields: Mapping[str, Any]
     headers: Mapping[str, str]
     request_id: str
     parts: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def explain(self) -> bool:
-        """Whether it came by /explanations, as TorchServe's frontend says in a header of its own."""
-        return self.headers.get("explain") == "True"
+    explain: bool = False
 
     @classmethod
     def of(cls, fields: Mapping[str, Any], context: Any, index: int) -> Request:
@@ -54,7 +51,9 @@ class Request:
         headers = context.get_all_request_header(index)
         plain = {str(name).lower(): value for name, value in headers.items() if isinstance(value, str)}
         parts = {name: value.get("content-type", "") for name, value in headers.items() if isinstance(value, Mapping)}
-        return cls(fields, plain, context.get_request_id(index) or "", parts)
+        # The frontend's own spelling: a client may send other ones to /predictions.
+        explain = headers.get("explain") == "True"
+        return cls(fields, plain, context.get_request_id(index) or "", parts, explain)
 
 
 @dataclass(frozen=True, slots=True)

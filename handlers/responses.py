@@ -13,6 +13,7 @@ from typing import Any
 
 from handlers.errors import RequestError
 
+PHRASES = {status.value: status.phrase for status in HTTPStatus}
 JSON = "application/json; charset=utf-8"
 # TorchServe drops the worker's connection when one answer passes max_response_size (config.properties).
 MAX_RESPONSE_BYTES = 6_000_000
@@ -47,7 +48,7 @@ class Response:
 
     def send(self, context: Any, index: int) -> bytes:
         """Set status and content type of the request at `index` and return the body."""
-        context.set_response_status(self.status, HTTPStatus(self.status).phrase, index)
+        context.set_response_status(self.status, PHRASES.get(self.status, "Error"), index)
         context.set_response_content_type(index, JSON)
         return self.body
 

@@ -24,7 +24,7 @@ FOR, AGAINST = (214, 39, 40), (31, 119, 180)
 
 def saliency(
     pixels: Uint8Array,
-    labels: Sequence[str],
+    label: Callable[[int], str],
     missing: npt.ArrayLike,
     logits: Callable[[Sequence[Uint8Array]], Float32Array],
     runs: int,
@@ -39,7 +39,7 @@ def saliency(
     height, width, _ = pixels.shape
     side = min(GRID, math.isqrt(most_parts(runs)), height, width)
     cells = _cells(height, width, side)
-    blank = np.broadcast_to(np.rint(missing).astype(np.uint8), pixels.shape)
+    blank = np.broadcast_to(np.rint(np.clip(missing, 0, 255)).astype(np.uint8), pixels.shape)
 
     def network(masks: BoolArray) -> Float32Array:
         return logits([np.where(mask[cells][:, :, None], pixels, blank) for mask in masks])
@@ -50,7 +50,7 @@ def saliency(
     return {
         "method": METHOD,
         "runs": explanation.runs,
-        "label": labels[best] if best < len(labels) else str(best),
+        "label": label(best),
         "logit": float(explanation.logits[best]),
         "baseline_logit": float(explanation.baseline[best]),
         "attributions": grid.tolist(),

@@ -72,7 +72,7 @@ class SentimentHandler(BatchHandler[Tokens, tuple[Tokens, Any]]):
         return {
             "prediction": self.encode(self.predict([instance])[0]),
             "explanation": attributions(
-                windows, self.settings.labels, self.text.mask_token, self.logits, runs, self.check_time
+                windows, self.settings.label, self.text.mask_token, self.logits, runs, self.check_time
             ),
         }
 

@@ -95,6 +95,10 @@ class Settings:
     text: TextSettings | None = None
     image: ImageSettings | None = None
 
+    def label(self, index: int) -> str:
+        """What a logit is called: its label, or its number where a head has no labels."""
+        return self.labels[index] if index < len(self.labels) else str(index)
+
     @classmethod
     def load(
         cls, file: Path, overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] = os.environ

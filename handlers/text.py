@@ -141,6 +141,8 @@ def _parts(window: Encoding, text: str, most: int) -> list[Part]:
         end, behind = max(end, stop), position + 1
     if not starts:
         return [Part("", slice(0, 0))]
+    if end == start and len(starts) > 1:
+        starts.pop()  # nor does one at the end stand alone
     firsts = [int(some[0]) for some in np.array_split(starts, min(most, len(starts)))]
     offsets = window.offsets
     return [

@@ -116,7 +116,7 @@ def test_nothing_is_left_to_load_for_the_first_request(
 def test_the_thread_plan_is_logged_at_load(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "marsmith"):
         Worker(Shouter(), make_root(tmp_path, threads=3))
-    assert caplog.messages[-1] == "shouter 1.0 loaded, 3 threads, warmed up by 0 golden requests"
+    assert caplog.messages[-1] == "shouter 1.0 loaded, 3 threads, warmed up by 0 golden instances"
 
 
 def test_a_worker_imports_neither_torch_nor_transformers_nor_marsmith() -> None:

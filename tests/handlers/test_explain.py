@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from handlers.errors import Overloaded
-from handlers.explain import RUNS_AT_ONCE, BoolArray, Float64Array, explain, most_parts
+from handlers.explain import RUNS_AT_ONCE, BoolArray, Float64Array, explain, explain_each, most_parts
 
 
 class Table:
@@ -111,7 +111,31 @@ def test_what_is_known_when_time_runs_out_is_the_answer() -> None:
     np.testing.assert_allclose(part.shares.sum(axis=0), whole.logits - whole.baseline)
 
 
-@pytest.mark.parametrize("looks", [0, 1])
+def test_time_is_looked_at_where_no_run_is_left_to_do() -> None:
+    network = Table(3)
+    explanation = explain(network, 3, 10**9, after(1000))
+    assert explanation.runs == 2**3
+    np.testing.assert_allclose(explanation.shares, network.shapley(), atol=0.1)
+
+
+def test_one_or_two_parts_take_no_more_than_they_have() -> None:
+    assert explain(Table(1), 1, 10**9).runs == 2
+    assert explain(Table(2), 2, 10**9).runs == 4
+
+
+def test_inputs_take_turns_so_that_each_has_an_answer_when_time_runs_out() -> None:
+    networks = [Table(6, seed) for seed in range(3)]
+    inputs = [(network, network.parts) for network in networks]
+    whole = explain_each(inputs, 300, lambda: None)
+    part = explain_each(inputs, 300, after(14))
+    for network, one, other in zip(networks, part, whole, strict=True):
+        assert 2 < one.runs < other.runs
+        np.testing.assert_allclose(one.shares.sum(axis=0), network.of(range(6)) - network.of([]))
+    with pytest.raises(Overloaded):
+        explain_each(inputs, 300, after(5))
+
+
+@pytest.mark.parametrize("looks", [0, 1, 2])
 def test_without_one_order_there_is_no_answer(looks: int) -> None:
     with pytest.raises(Overloaded):
         explain(Table(6), 6, 100, after(looks))

@@ -122,6 +122,19 @@ def test_a_batch_holds_explanations_predictions_and_refusals(worker: Worker) -> 
     assert [one["error"]["code"] for one in bad] == [422, 422]
 
 
+@pytest.mark.parametrize("name", ["EXPLAIN", "Explain"])
+def test_a_clients_own_header_explains_nothing(worker: Worker, name: str) -> None:
+    """TorchServe adds its own spelling beside it."""
+    (answer,) = worker.predict(Post(b"a great day", "True", header=name))
+    assert answer.status == 200
+    assert set(answer.value) == {"label", "score", "scores", "tokens", "truncated"}
+
+
+def test_a_space_at_the_end_is_no_part_of_its_own(worker: Worker) -> None:
+    (value,) = explained(worker, ask("great day "))
+    assert all(token["text"] for token in value["explanation"]["tokens"])
+
+
 def test_an_archive_without_explanations_says_so(model: Reference) -> None:
     worker = Worker(SentimentHandler(), model.root)
     explanation, prediction = worker.predict(ask("a great day"), Post.json("a great day"))

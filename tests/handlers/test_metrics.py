@@ -111,7 +111,7 @@ def test_pixels_are_counted_as_they_came(image_root: Path, caplog: pytest.LogCap
 def test_golden_requests_at_load_are_not_counted(text_roots: dict[str, Path], caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO"):
         worker = Worker(SentimentHandler(), text_roots["bert"])
-    assert "warmed up by 3 golden requests" in caplog.text
+    assert "warmed up by 3 golden instances" in caplog.text
     assert "[METRICS]" not in caplog.text
     assert counts(worker, caplog, text("ok"))["marsmith_instances_total", ""] == 1
 
@@ -126,6 +126,34 @@ def test_a_count_of_a_handlers_own_is_sent_too(tmp_path: Path, caplog: pytest.Lo
     with caplog.at_level("INFO"):
         worker.predict(text("good"), text("well"))
     assert ("letters_total", "", 8.0) in list(emitted(caplog))
+
+
+def test_a_handlers_own_count_may_have_kinds_that_no_line_breaks_at(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Counting(Shouter):
+        def load(self) -> None:
+            super().load()
+            self.kept = self.metrics
+
+        def encode(self, result: str) -> object:
+            self.kept.add("words_total", 1, f"{result}, x:y\n[METRICS]")
+            return super().encode(result)
+
+    worker = Worker(Counting(), make_root(tmp_path))
+    with caplog.at_level("INFO"):
+        worker.predict(text("good"), text("well"))
+    lines = [line for line in emitted(caplog) if line[0] == "words_total"]
+    assert lines == [("words_total", "GOOD_x_y_METRICS_", 1.0), ("words_total", "WELL_x_y_METRICS_", 1.0)]
+    assert "Failed to update" not in caplog.text
+
+
+def test_an_answer_that_is_too_large_is_a_refusal(
+    handler: Shouter, worker: Worker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("handlers.responses.MAX_RESPONSE_BYTES", 1000)
+    found = counts(worker, caplog, Post.json(["LONG"]), text("good"))
+    assert found["marsmith_rejected_total", "too_large"] == 1
 
 
 class Sink:

@@ -143,6 +143,13 @@ def test_an_error_is_json_with_its_status_and_the_request_id(
     }
 
 
+def test_a_status_of_ones_own_has_a_reason_phrase() -> None:
+    context = Context("tiny", "/nowhere", {}, 8, None, "0.12.0")
+    context.request_processor = [RequestProcessor({})]
+    Response(460, b"{}").send(context, 0)
+    assert context.get_response_status(0) == (460, "Error")
+
+
 @pytest.mark.parametrize("status", [200, 400, 413, 415, 422, 500])
 def test_sending_sets_ascii_headers_of_its_own_request_only(status: int) -> None:
     """pytorch/serve#1316, pytorch/serve#1309 (status); pytorch/serve#1385, pytorch/serve#2712 (content type)"""

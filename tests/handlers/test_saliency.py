@@ -24,7 +24,7 @@ def corner(instances: Sequence[Uint8Array]) -> Float32Array:
 
 
 def explained(pixels: Uint8Array, runs: int = 20) -> Any:
-    return saliency(pixels, LABELS, MISSING, corner, runs, lambda: None)
+    return saliency(pixels, LABELS.__getitem__, MISSING, corner, runs, lambda: None)
 
 
 def test_only_the_region_that_the_network_looks_at_matters() -> None:
@@ -55,6 +55,13 @@ def test_cells_are_as_many_as_runs_and_pixels_allow(shape: tuple[int, ...], runs
     value = explained(pixels, runs)
     assert np.shape(value["attributions"]) == (side, side)
     assert np.sum(value["attributions"]) == pytest.approx(value["logit"] - value["baseline_logit"])
+
+
+def test_a_colour_that_no_pixel_has_is_the_nearest_one() -> None:
+    grey = np.full((20, 20, 3), 100, np.uint8)
+    for missing, brightness in ((-1, 0), (300, 1)):
+        value = saliency(grey, LABELS.__getitem__, (missing,) * 3, corner, 20, lambda: None)
+        assert abs(value["baseline_logit"]) == pytest.approx(brightness)
 
 
 def test_an_image_of_nothing_but_the_missing_colour_is_left_as_it_is() -> None:
