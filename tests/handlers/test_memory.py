@@ -1,6 +1,8 @@
 """A worker lives for months: what it has served must not stay in its memory."""
 
 import gc
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +41,14 @@ def photos(rng: np.random.Generator) -> list[Post]:
             )
         )
     return posts
+
+
+@pytest.fixture(autouse=True)
+def _no_records() -> Iterator[None]:
+    """pytest keeps every line that is logged, which a worker writes and forgets."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("kind", MORE_BATCHES)

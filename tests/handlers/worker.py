@@ -120,7 +120,8 @@ def encode_batch(posts: Sequence[Post]) -> bytes:
     for index, post in enumerate(posts):
         frame += _sized(request_id(index).encode())
         headers = {post.header: post.content_type, "User-Agent": "test"} if post.content_type else {}
-        headers["explain"] = str(post.explain)
+        if headers or post.explain:  # what comes by gRPC has none
+            headers["explain"] = str(post.explain)
         for name, value in headers.items():
             frame += _sized(name.encode()) + _sized(value.encode())
         frame += struct.pack("!i", -1)
