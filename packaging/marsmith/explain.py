@@ -131,8 +131,7 @@ def _regions(explanation: ImageExplanation) -> Table:
     rows = explanation.attributions
     largest = max(abs(value) for row in rows for value in row)
     title = (
-        f"{explanation.label}: {explanation.logit:+.2f}, "
-        f"of which {explanation.baseline_logit:+.2f} without the image"
+        f"{explanation.label}: {explanation.logit:+.2f}, of which {explanation.baseline_logit:+.2f} without the image"
     )
     grid = Table(show_header=False, title=escape(title), title_justify="left")
     for row in rows:

@@ -28,7 +28,9 @@ def test_the_wheel_holds_exactly_the_package_and_its_data(wheel: Path) -> None:
         names = {name for name in zip_file.namelist() if ".dist-info/" not in name}
     package = ROOT / "packaging/marsmith"
     expected = {
-        f"marsmith/{file.relative_to(package)}" for file in package.rglob("*") if file.suffix in {".py", ".xml", ".yaml"}
+        f"marsmith/{file.relative_to(package)}"
+        for file in package.rglob("*")
+        if file.suffix in {".py", ".xml", ".yaml"}
     }
     expected |= {f"marsmith/_data/handlers/{file.name}" for file in (ROOT / "handlers").glob("*.py")}
     assert names == expected | {"marsmith/_data/config.properties"}

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from marsmith import explain as explaining
 from marsmith.client import Client
+from marsmith.errors import ClientError
 
 PICTURE = b"\x89PNG\r\n\x1a\n and more"
 OVERLAY = "data:image/png;base64," + base64.b64encode(PICTURE).decode()
@@ -66,10 +68,10 @@ def test_an_explanation_of_marsmiths_is_a_table(
 ) -> None:
     shown = explain(url, tmp_path, {"prediction": {}, "explanation": {"method": "any", "runs": 2, **explanation}})
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert all(word in shown.stdout for word in words)
+    assert all(word in " ".join(shown.stdout.split()) for word in words)
 
 
-OWN = [
+OWN: list[Any] = [
     {"explanation": {"why": "because"}},
     {"explanation": None},
     ["a list"],
@@ -84,15 +86,23 @@ OWN = [
 
 
 @pytest.mark.parametrize("answer", OWN, ids=repr)
-def test_any_other_is_one_sentence_whose_remedy_is_true(url: str, tmp_path: Path, answer: object) -> None:
+def test_any_other_is_handed_on_as_it_is_and_not_parsed(url: str, tmp_path: Path, answer: object) -> None:
+    source = tmp_path / "source.txt"
+    source.write_text(answer if isinstance(answer, str) else json.dumps(answer))
+    assert explaining.explain("m", source, url, {}) == answer
+    with pytest.raises(ClientError, match="m explains its answers in a form of its own"):
+        explaining.parse("m", answer)
+
+
+def test_the_remedy_of_the_command_is_true(url: str, tmp_path: Path) -> None:
     for options in ([], ["-o", str(tmp_path / "why.png")], ["--json", "-o", str(tmp_path / "why.png")]):
-        shown = explain(url, tmp_path, answer, *options)
+        shown = explain(url, tmp_path, OWN[0], *options)
         assert (shown.returncode, shown.stdout) == (1, "")
         assert shown.stderr.startswith("error: m explains its answers in a form of its own")
+        assert shown.stderr.endswith("ask with --json and without --output.\n")
         assert len(shown.stderr.splitlines()) == 1
-    shown = explain(url, tmp_path, answer, "--json")
-    assert (shown.returncode, shown.stderr) == (0, "")
-    assert json.loads(shown.stdout) == answer
+    shown = explain(url, tmp_path, OWN[0], "--json")
+    assert (shown.returncode, shown.stderr, json.loads(shown.stdout)) == (0, "", OWN[0])
     assert not list(tmp_path.glob("*.png"))
 
 
