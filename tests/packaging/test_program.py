@@ -17,6 +17,8 @@ X = np.random.default_rng(3).standard_normal((2, SIDE)).astype(np.float32)
 class Views(nn.Module):
     """A matrix, and another name for what is made of it."""
 
+    v: Tensor
+
     def __init__(self, other: str) -> None:
         super().__init__()
         self.w = nn.Parameter(torch.randn(SIDE, SIDE, generator=torch.Generator().manual_seed(3)))
