@@ -1,6 +1,6 @@
 """Whether the shipped archives answer as their checkpoints do when transformers runs them alone.
 
-    python -m benchmarks.parity [--texts FILE] [--images DIR] [--limit N] [--json FILE]
+    python -m benchmarks.parity [--texts FILE] [--images DIR] [--limit N] [--json FILE] [--data NAME]
 
 Both starter archives are built, and asked in TorchServe's real Python worker, in batches of mixed lengths and sizes.
 The reference shares no code with the handlers: AutoTokenizer or AutoImageProcessor, then the model, one input at a
@@ -8,8 +8,8 @@ time.
 
 FILE has one text a line, after a label and a tab if there is a tab; DIR is searched for pictures. Pictures with an ICC
 profile are left out, because transformers does not look at it. Without either, `benchmarks.inputs` gives 1,000 texts
-and 200 pictures. The exit code is 1 where a probability differs by more than TOLERANCE, or the order of two that
-are further apart than that.
+and 200 pictures. The JSON file gets the results under the data's name, and keeps those of other data. The exit code is
+1 where a probability differs by more than TOLERANCE, or the order of two that are further apart than that.
 """
 
 from __future__ import annotations
@@ -40,10 +40,13 @@ from transformers import (
 
 import marsmith
 from benchmarks import inputs
+from marsmith.atomic import atomic
 from marsmith.worker import Worker, WorkerRequest
 
 MODELS = Path(__file__).parents[1] / "models"
 TEXTS, PICTURES = 1000, 200
+BUILT_IN = "built-in"
+PACKAGES = ("marsmith", "onnxruntime", "torch", "transformers", "pillow")
 SUFFIXES = {".jpg", ".jpeg", ".png", ".webp"}
 # Of a probability. Closer than that, the order of two labels is open.
 TOLERANCE = 1e-4
@@ -80,18 +83,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--texts", type=Path, help="a file of texts, one a line")
     parser.add_argument("--images", type=Path, help="a directory of pictures")
     parser.add_argument("--limit", type=int, help="as many of each, at random but the same in every run")
-    parser.add_argument("--json", type=Path, help="write the results to this file")
+    parser.add_argument("--json", type=Path, help="write the results to this file, beside those of other data")
+    parser.add_argument("--data", help=f"the data's name there, needed with --texts or --images; else {BUILT_IN}")
     options = parser.parse_args(arguments)
+    own = options.texts or options.images
+    if options.json and bool(own) != bool(options.data):
+        parser.error("--json needs --data to name what --texts and --images hold, and only that")
     texts = read_texts(options.texts) if options.texts else inputs.texts(TEXTS)
     pictures = read_pictures(options.images) if options.images else inputs.pictures(PICTURES)
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory(prefix="marsmith-parity-") as scratch:
         result = compare(sample(texts, options.limit), sample(pictures, options.limit), Path(scratch))
     if options.json:
-        versions = {name: version(name) for name in ("marsmith", "onnxruntime", "torch", "transformers", "pillow")}
-        report = {name: asdict(parity) for name, parity in result.items()} | {"versions": versions}
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        merge(options.json, options.data or BUILT_IN, result, {"sentiment": len(texts), "food": len(pictures)})
     Console().print(table(result))
     return 0 if all(parity.ok for parity in result.values()) else 1
 
@@ -108,6 +112,16 @@ def compare(texts: Sequence[str], pictures: Sequence[bytes], store: Path) -> dic
     }
 
 
+def merge(file: Path, data: str, result: dict[str, Parity], available: dict[str, int]) -> None:
+    """Write results under the name of their data; `available` inputs there were, of which some may have been drawn."""
+    report = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    models = {name: {"available": available[name], **asdict(parity)} for name, parity in result.items()}
+    report[data] = {**models, "versions": {name: version(name) for name in PACKAGES}}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with atomic(file) as stream:
+        stream.write((json.dumps(report, indent=2) + "\n").encode("utf-8"))
+
+
 def parity(
     store: Path, name: str, requests: Sequence[WorkerRequest], asked: Sequence[Any], reference: Callable[[Any], Scores]
 ) -> Parity:
@@ -120,13 +134,13 @@ def parity(
 def judge(expected: Sequence[Scores], answers: Sequence[Scores]) -> Parity:
     """Each pair has the same labels, the answer's in its own order."""
     differences = [
-        max(abs(found[label] - score) for label, score in wanted.items())
+        np.max([abs(found[label] - score) for label, score in wanted.items()])
         for wanted, found in zip(expected, answers, strict=True)
     ]
     pairs = list(zip(expected, answers, strict=True))
     return Parity(
         len(pairs),
-        max(differences),
+        float(np.max(differences)),
         float(np.mean(differences)),
         *(float(np.mean([same_order(wanted, found, top) for wanted, found in pairs])) for top in (1, TOP)),
     )

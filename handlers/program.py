@@ -1,12 +1,16 @@
 """Run a network that was recorded as PyTorch's own operators, program.json, on no more cores than its worker has.
 
-The program is data. It can name operators of ATen and nothing else: no class, no module, no expression to evaluate.
-(A .pt2 of torch.export can hold all of these, and takes seconds to load.)
+The program is data. It can name operators of ATen that make tensors and numbers of tensors and numbers, and nothing
+else: no class, no module, no expression to evaluate. (A .pt2 of torch.export can hold all of these, and takes seconds
+to load.) `_operator` says which are refused, so that no program prints, reaches files, answers by chance, trusts memory
+that nobody filled, or keeps anything of one batch for the next. What the rest make of bad arguments is PyTorch's to
+check.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +27,16 @@ FORMAT = 1
 WEIGHTS = "model.weights"
 # What weights may be made of; numpy knows others, of which some are addresses.
 DTYPES = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"})
+# What operators take and give, beside lists of them and None. (A device is data too: other than CPU, it fails.)
+ARGUMENTS = frozenset({"Tensor", "int", "float", "bool", "number", "str", "Device"})
+RETURNS = frozenset({"Tensor", "int", "float", "bool", "number"})
+# Operators of PyTorch's own use begin with an underscore and trust their caller; traces of networks hold these two.
+PRIVATE = frozenset({"_convolution", "_convolution_mode"})
+# Words in the names of those that trust indices, sizes, pointers or memory, or that only training needs.
+UNCHECKED = re.compile("sparse|quant|fbgemm|mkl|cudnn|miopen|native_|unsafe|empty|resize|backward|stats")
+REPLACING_STORAGE = frozenset({"set_", "set_data", "set"})
+# Arguments that are false, 0 or left out when a network is served.
+TRAINING = frozenset({"train", "training", "use_input_stats", "dropout_p"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +48,13 @@ class _Value:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One call. `out` names its value, or each of several; `last` are the values that nobody needs after it."""
+    """One call. `out` names its value, or each of several; `last` are the values that nobody needs after it.
+
+    `writes`: whether it writes to its first argument.
+    """
 
     operator: Any
+    writes: bool
     args: list[Any]
     kwargs: dict[str, Any]
     out: str | list[str]
@@ -55,16 +73,20 @@ class Program:
         self._output: str = program["output"].name
         self._weights = _mapped(file.with_name(WEIGHTS), program["weights"])
         self._steps = _planned(program["steps"], self._output)
+        self._storages = {one.untyped_storage().data_ptr() for one in self._weights.values() if one.numel()}
+        for step in self._steps:
+            if step.writes and isinstance(step.args[0], _Value) and step.args[0].name in self._weights:
+                raise ValueError(f"{step.operator} writes to the weight {step.args[0].name}")
 
     def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Float32Array:
         """Logits float32[B, labels] of one batch."""
         values: dict[str, Any] = {name: torch.from_numpy(np.ascontiguousarray(feeds[name])) for name in self._inputs}
         with torch.inference_mode():
             for step in self._steps:
-                made = step.operator(
-                    *(self._filled(one, values) for one in step.args),
-                    **{name: self._filled(one, values) for name, one in step.kwargs.items()},
-                )
+                args = [self._filled(one, values) for one in step.args]
+                if step.writes:
+                    self._require_no_weight(args[0])
+                made = step.operator(*args, **{name: self._filled(one, values) for name, one in step.kwargs.items()})
                 if isinstance(step.out, str):
                     values[step.out] = made
                 else:
@@ -78,6 +100,11 @@ class Program:
             return self._weights[argument.name] if argument.name in self._weights else values[argument.name]
         return [self._filled(one, values) for one in argument] if isinstance(argument, list) else argument
 
+    def _require_no_weight(self, written: Tensor) -> None:
+        """Views of weights share their memory; which values are views is known only now."""
+        if written.untyped_storage().data_ptr() in self._storages:
+            raise ValueError("the program writes to a weight")
+
 
 def _argument(entry: dict[str, Any]) -> Any:
     """What a JSON object of the file stands for: a value by its name, a float that JSON cannot write, or itself."""
@@ -90,7 +117,7 @@ def _argument(entry: dict[str, Any]) -> Any:
 
 
 def _mapped(file: Path, entries: Mapping[str, Any]) -> dict[str, Tensor]:
-    """The weights by name. Private pages: an operator that writes to one never changes the file."""
+    """The weights by name. Private pages: whatever happens to one never changes the file."""
     if not entries:
         return {}
     data = np.memmap(file, mode="c")
@@ -115,7 +142,9 @@ def _planned(entries: list[dict[str, Any]], output: str) -> list[_Step]:
         made = {out} if isinstance(out, str) else set(out)
         last = sorted((_used(entry["args"]) | _used(list(entry["kwargs"].values())) | made) - seen)
         seen |= set(last)
-        steps.append(_Step(_operator(entry["op"]), entry["args"], entry["kwargs"], out, last))
+        operator = _operator(entry["op"])
+        writes = _require_serving(operator._schema, entry["args"], entry["kwargs"])
+        steps.append(_Step(operator, writes, entry["args"], entry["kwargs"], out, last))
     return steps[::-1]
 
 
@@ -126,11 +155,42 @@ def _used(argument: Any) -> set[str]:
 
 
 def _operator(name: str) -> Any:
-    """The operator PACKET.OVERLOAD of ATen. Raises ValueError for any other, and for those that reach a file."""
+    """The operator PACKET.OVERLOAD of ATen. Raises ValueError for any other, and for those that no network needs."""
     packet, _, overload = name.partition(".")
     operator = getattr(getattr(torch.ops.aten, packet, None), overload, None)
     if operator is None or not isinstance(operator, torch._ops.OpOverload):
         raise ValueError(f"{name} is no operator of this version of torch, {torch.__version__}")
-    if any(argument.name == "filename" for argument in operator._schema.arguments):
+    schema = operator._schema
+    if any(argument.name == "filename" for argument in schema.arguments):
         raise ValueError(f"{name} reaches files, which no network does")
+    arguments = {_element(argument.type) for argument in schema.arguments}
+    returns = {_element(one.type) for one in schema.returns}
+    if not arguments <= ARGUMENTS or not returns or not returns <= RETURNS:
+        raise ValueError(f"{name} does not make tensors or numbers of tensors and numbers alone")
+    private = packet.startswith("_") and not packet.endswith("__") and packet not in PRIVATE
+    if private or packet in REPLACING_STORAGE or UNCHECKED.search(packet):
+        raise ValueError(f"{name} may trust what it should check, and no network that is served needs it")
+    if any(argument.is_write for argument in schema.arguments[1:]):
+        raise ValueError(f"{name} writes to more than its first argument")
+    seeded = torch.Tag.nondeterministic_seeded in operator.tags
+    if seeded and not TRAINING & {argument.name for argument in schema.arguments}:
+        raise ValueError(f"{name} answers by chance")
     return operator
+
+
+def _element(kind: Any) -> str:
+    """The type without what says that there may be several, or none."""
+    while hasattr(kind, "getElementType"):
+        kind = kind.getElementType()
+    return str(kind)
+
+
+def _require_serving(schema: Any, args: list[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a call writes to its first argument, which it then must name. Raises ValueError for one of training."""
+    given = dict(zip((argument.name for argument in schema.arguments), args, strict=False)) | dict(kwargs)
+    if any(given.get(name) for name in TRAINING):
+        raise ValueError(f"{schema.name} is called as in training")
+    writes = any(argument.is_write for argument in schema.arguments[:1])
+    if writes and not args:
+        raise ValueError(f"{schema.name} is called without its first argument, to which it writes")
+    return writes

@@ -136,6 +136,7 @@ def test_the_archive_is_sound_reproducible_and_says_what_it_is(archive: Path, re
     assert diff(archive, again.path) == []
     card = inspect(archive)
     assert (card.task, card.handler, card.checkpoint, card.precision) == ("custom", "adder.py", "none", "none")
+    assert card.engine == "none"
     assert card.labels == ["sum"]
     assert [line.partition("==")[0] for line in card.requirements] == ["numpy", "onnxruntime"]
     with zipfile.ZipFile(archive) as zip_file:

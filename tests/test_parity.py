@@ -1,6 +1,7 @@
 """The starter archives answer as transformers does from the same checkpoints; so does the benchmark that says so."""
 
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,49 @@ def test_a_difference_shows(expected: Scores, answer: Scores, labels: float, top
     found = judge([expected], [answer])
     assert found.max_difference == found.mean_difference == max(abs(expected[name] - answer[name]) for name in expected)
     assert (found.label_agreement, found.top_5_agreement, found.ok) == (labels, top, ok)
+
+
+def test_no_number_is_no_parity() -> None:
+    """max(0.0, nan) is 0.0."""
+    for place in range(3):
+        answers = [SURE, SURE, SURE]
+        answers[place] = {"a": 0.7, "b": float("nan"), "c": 0.1}
+        assert not judge([SURE] * 3, answers).ok
+
+
+def test_results_are_written_under_their_data_and_keep_the_others(tmp_path: Path) -> None:
+    file, one = tmp_path / "results/parity.json", judge([SURE, CLOSE], [SURE, CLOSE])
+    available = {"sentiment": 2, "food": 7}
+    parity.merge(file, "ours", {"sentiment": one, "food": one}, available)
+    first = json.loads(file.read_text(encoding="utf-8"))
+    worse = judge([SURE], [{"a": 0.6, "b": 0.3, "c": 0.1}])
+    parity.merge(file, "theirs", {"sentiment": worse, "food": one}, available)
+    both = json.loads(file.read_text(encoding="utf-8"))
+    assert list(both) == ["ours", "theirs"]
+    assert both["ours"] == first["ours"]
+    assert both["theirs"]["food"]["available"] == 7
+    assert (both["theirs"]["food"]["inputs"], both["theirs"]["sentiment"]["inputs"]) == (2, 1)
+    parity.merge(file, "theirs", {"sentiment": one, "food": one}, available)
+    assert json.loads(file.read_text(encoding="utf-8")) == {"ours": first["ours"], "theirs": first["ours"]}
+
+
+def test_the_recorded_results_have_the_shape_that_the_command_writes(tmp_path: Path) -> None:
+    recorded = json.loads((Path(parity.__file__).parent / "results/parity.json").read_text(encoding="utf-8"))
+    one = judge([SURE], [SURE])
+    parity.merge(tmp_path / "now.json", parity.BUILT_IN, {"sentiment": one, "food": one}, {"sentiment": 1, "food": 1})
+    now = json.loads((tmp_path / "now.json").read_text(encoding="utf-8"))[parity.BUILT_IN]
+    assert parity.BUILT_IN in recorded
+    for entry in recorded.values():
+        assert entry.keys() == now.keys()
+        for name in now:
+            assert entry[name].keys() == now[name].keys()
+
+
+@pytest.mark.parametrize("arguments", [["--texts", "tweets.tsv"], ["--images", "photos"], ["--data", "tweets"]])
+def test_data_of_ones_own_is_named(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        parity.main([*arguments, "--json", "parity.json"])
+    assert "--json needs --data" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,11 +21,24 @@ TIMEOUT_S = 120
 CONCURRENCY = 16
 # The status of what got no HTTP answer.
 NOT_SENT = 0
+# How image files begin. With their type, a model of texts can say that it reads none.
+IMAGE_TYPES = {
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+    "image/webp": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
+    "image/avif": re.compile(rb".{4}ftypavi[fs]", re.DOTALL),
+    "image/tiff": re.compile(rb"II\*\0|MM\0\*"),
+    "image/bmp": re.compile(rb"BM.{4}\0{4}", re.DOTALL),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One answer: the HTTP status, and the JSON value in the body (an object with `error` past 399)."""
+    """One answer: the HTTP status, and the JSON value in the body (an object with `error` past 399).
+
+    A good answer that is no JSON, as handlers of one's own may give, is its text.
+    """
 
     status: int
     body: Any
@@ -85,8 +99,9 @@ class Client:
         self._reached = True
         try:
             return Prediction(response.status_code, response.json())
-        except ValueError:
-            return Prediction(response.status_code, {"message": response.reason})
+        except (ValueError, RecursionError):
+            text = response.content.decode("utf-8", "replace")
+            return Prediction(response.status_code, text if response.ok else {"message": response.reason})
 
     def predict_many(self, model: str, inputs: Iterable[str | Path]) -> Iterator[Prediction]:
         """The answers in order, asked for CONCURRENCY at a time; a Path is an image file, read when its turn comes.
@@ -114,7 +129,8 @@ def _body(data: str | bytes) -> tuple[bytes, str]:
     """The body and Content-Type that carry a text or an image file."""
     if isinstance(data, str):
         return json.dumps({"text": data}).encode(), "application/json"
-    return data, "application/octet-stream"
+    types = (name for name, beginning in IMAGE_TYPES.items() if beginning.match(data))
+    return data, next(types, "application/octet-stream")
 
 
 def direct_session() -> requests.Session:

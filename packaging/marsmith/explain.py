@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+import binascii
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 
+from pydantic import BaseModel, Field, ValidationError, model_validator
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -17,9 +18,53 @@ from marsmith.errors import ClientError
 
 PNG = "data:image/png;base64,"
 
+Row = Annotated[list[float], Field(min_length=1)]
 
-def explain(model: str, source: Path, url: str, headers: dict[str, str]) -> dict[str, Any]:
-    """Ask a server to explain its answer to a file, text in UTF-8 or an image. Raises ClientError when it does not."""
+
+class Token(BaseModel):
+    """What a token adds to each label's logit."""
+
+    text: str
+    attributions: dict[str, float]
+
+
+class TextExplanation(BaseModel):
+    """Of a text: `logits` and `baseline_logits`, those of no text, by label."""
+
+    logits: dict[str, float]
+    baseline_logits: dict[str, float]
+    tokens: list[Token]
+
+    @model_validator(mode="after")
+    def _same_labels(self) -> Self:
+        by_label = (self.baseline_logits, *(token.attributions for token in self.tokens))
+        if any(one.keys() != self.logits.keys() for one in by_label):
+            raise ValueError("the labels differ")
+        return self
+
+
+class ImageExplanation(BaseModel):
+    """Of an image: what its regions, in rows, add to the logit of the best label, and that as a picture."""
+
+    label: str
+    logit: float
+    baseline_logit: float
+    attributions: Annotated[list[Row], Field(min_length=1)]
+    overlay: Annotated[str, Field(pattern=f"^{PNG}")]
+
+
+Explanation = TextExplanation | ImageExplanation
+
+
+class _Answer(BaseModel):
+    explanation: Explanation
+
+
+def explain(model: str, source: Path, url: str, headers: dict[str, str]) -> Any:
+    """Ask a server to explain its answer to a file, text in UTF-8 or an image: the JSON value that it answers with.
+
+    Raises ClientError when it does not.
+    """
     try:
         content = source.read_bytes()
     except OSError as error:
@@ -27,10 +72,18 @@ def explain(model: str, source: Path, url: str, headers: dict[str, str]) -> dict
     answer = Client(url, headers).explain(model, _text(content) or content)
     if not answer.ok:
         raise ClientError(f"{model} does not explain {source}: {answer.message} (status {answer.status}).")
-    body = answer.body
-    if not isinstance(body, dict) or not isinstance(body.get("explanation"), dict):
-        raise ClientError(f"{model} answers with no explanation that this command knows: ask it with --json.")
-    return body
+    return answer.body
+
+
+def parse(model: str, body: Any) -> Explanation:
+    """The explanation in an answer of Marsmith's handlers. Raises ClientError for any other: handlers may have own."""
+    try:
+        return _Answer.model_validate(body).explanation
+    except ValidationError:
+        raise ClientError(
+            f"{model} explains its answers in a form of its own, which this command can neither tabulate nor draw: "
+            "ask with --json and without --output."
+        ) from None
 
 
 def _text(content: bytes) -> str | None:
@@ -41,44 +94,44 @@ def _text(content: bytes) -> str | None:
         return None
 
 
-def save_overlay(explanation: Mapping[str, Any], out: Path) -> None:
+def save_overlay(explanation: Explanation, out: Path) -> None:
     """Write the picture of an image's explanation. Raises ClientError where there is none."""
-    overlay = str(explanation.get("overlay"))
-    if not overlay.startswith(PNG):
+    if isinstance(explanation, TextExplanation):
         raise ClientError("An explanation of a text is no picture: leave out --output.")
     try:
+        picture = base64.b64decode(explanation.overlay.removeprefix(PNG), validate=True)
+    except binascii.Error:
+        raise ClientError("The overlay of this explanation is no base64: leave out --output.") from None
+    try:
         with atomic(out) as stream:
-            stream.write(base64.b64decode(overlay.removeprefix(PNG)))
+            stream.write(picture)
     except OSError as error:
         raise ClientError(f"{out} cannot be written: {error.strerror}.") from None
 
 
-def table(explanation: Mapping[str, Any]) -> Table:
+def table(explanation: Explanation) -> Table:
     """The attributions: of each token to each label, or of an image's regions to the best one."""
-    if "tokens" in explanation:
-        return _tokens(explanation)
-    return _regions(explanation)
+    return _tokens(explanation) if isinstance(explanation, TextExplanation) else _regions(explanation)
 
 
-def _tokens(explanation: Mapping[str, Any]) -> Table:
-    labels = list(explanation["logits"])
-    rows = [[token["attributions"][label] for label in labels] for token in explanation["tokens"]]
+def _tokens(explanation: TextExplanation) -> Table:
+    labels = list(explanation.logits)
+    rows = [[token.attributions[label] for label in labels] for token in explanation.tokens]
     largest = max((abs(value) for row in rows for value in row), default=0)
     grid = Table("token", *map(escape, labels))
-    grid.add_row("(none)", *(f"{explanation['baseline_logits'][label]:+.2f}" for label in labels), style="dim")
-    for token, row in zip(explanation["tokens"], rows, strict=True):
-        grid.add_row(escape(token["text"]), *(_coloured(value, largest) for value in row))
+    grid.add_row("(none)", *(f"{explanation.baseline_logits[label]:+.2f}" for label in labels), style="dim")
+    for token, row in zip(explanation.tokens, rows, strict=True):
+        grid.add_row(escape(token.text), *(_coloured(value, largest) for value in row))
     grid.add_section()
-    grid.add_row("all", *(f"{explanation['logits'][label]:+.2f}" for label in labels))
+    grid.add_row("all", *(f"{explanation.logits[label]:+.2f}" for label in labels))
     return grid
 
 
-def _regions(explanation: Mapping[str, Any]) -> Table:
-    rows = explanation["attributions"]
+def _regions(explanation: ImageExplanation) -> Table:
+    rows = explanation.attributions
     largest = max(abs(value) for row in rows for value in row)
     title = (
-        f"{explanation['label']}: {explanation['logit']:+.2f}, "
-        f"of which {explanation['baseline_logit']:+.2f} without the image"
+        f"{explanation.label}: {explanation.logit:+.2f}, of which {explanation.baseline_logit:+.2f} without the image"
     )
     grid = Table(show_header=False, title=escape(title), title_justify="left")
     for row in rows:

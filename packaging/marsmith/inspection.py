@@ -55,14 +55,15 @@ def inspect(path: Path) -> Card:
         serving, ours = paper(mar.SERVING), mapping(manifest.get("marsmith"))
         requirements = mar.read(zip_file, str(model.get("requirementsFile"))).decode("utf-8", "replace")
         golden = paper(mar.GOLDEN, MAX_GOLDEN_BYTES).get("requests")
+        precision = printable(str(serving.get("precision", "unknown")))
         return Card(
             name=printable(str(model.get("modelName", path.stem))),
             version=printable(str(model.get("modelVersion", ""))),
             handler=printable(str(model["handler"])),
             task=printable(str(ours.get("task", "unknown (not built by Marsmith)"))),
             checkpoint=printable(str(ours.get("checkpoint", "unknown"))),
-            precision=printable(str(serving.get("precision", "unknown"))),
-            engine=next((name for member, name in ENGINES.items() if member in zip_file.namelist()), "unknown"),
+            precision=precision,
+            engine=_engine(zip_file.namelist(), precision),
             labels=[printable(label) for label in strings(serving.get("labels"))],
             requirements=[printable(line) for line in requirements.splitlines() if line.strip()],
             golden=len(golden) if isinstance(golden, list) else 0,
@@ -73,6 +74,12 @@ def inspect(path: Path) -> Card:
             size=path.stat().st_size,
             sha256=file_sha256(path),
         )
+
+
+def _engine(members: list[str], precision: str) -> str:
+    """What runs the network: none where a handler of one's own does without."""
+    found = [name for member, name in ENGINES.items() if member in members]
+    return found[0] if found else "none" if precision == "none" else "unknown"
 
 
 def _signature(envelope: dict[str, Any]) -> str:

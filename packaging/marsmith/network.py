@@ -72,12 +72,19 @@ def write_network(reference: Reference, out: Path, progress: Progress) -> Networ
 
 
 def check_parity(run: Run, cases: Iterable[Case]) -> float:
-    """The largest difference between the logits of `run` and the expected ones. Raises ExportError past TOLERANCE."""
+    """The largest difference between the logits of `run` and the expected ones.
+
+    Raises ExportError past TOLERANCE, and where either has a logit that is not finite.
+    """
     worst = 0.0
     for feeds, expected in cases:
         logits = run(feeds)
+        if not np.isfinite(expected).all():
+            raise ExportError("The checkpoint's own logits are not finite: its weights are damaged, or overflow.")
+        if not np.isfinite(logits).all():
+            raise ExportError("Its logits are not finite, and the checkpoint's are.")
         difference = float(np.abs(logits - expected).max()) if logits.shape == expected.shape else float("inf")
         worst = max(worst, difference)
-    if not worst <= TOLERANCE:
+    if worst > TOLERANCE:
         raise ExportError(f"Its logits differ from the checkpoint's by {worst:.2g} (allowed {TOLERANCE:.0e}).")
     return worst

@@ -134,11 +134,7 @@ class _Recording:
         """A weight by its name; of tied ones, which are one tensor, by the first."""
         tensor = tensor.detach()
         for known, other in self._weights.items():
-            if tensor.numel() and (other.data_ptr(), other.shape, other.dtype) == (
-                tensor.data_ptr(),
-                tensor.shape,
-                tensor.dtype,
-            ):
+            if tensor.numel() and _identity(tensor) == _identity(other):
                 return {"value": known}
         self._weights[name] = tensor
         return {"value": name}
@@ -160,6 +156,11 @@ class _Recording:
             "output": self._output,
         }
         (out / PROGRAM).write_bytes(dump_json(program))
+
+
+def _identity(tensor: Tensor) -> tuple[object, ...]:
+    """What two tensors that are one have alike. A square matrix and its transpose differ in the stride alone."""
+    return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
 
 
 def player(file: Path) -> Run:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import site
 import socket
 import struct
@@ -31,6 +32,8 @@ from marsmith.untrusted import mapping
 CONNECT_TIMEOUT_S = 120
 DEFAULT_TIMEOUT_S = 120
 POLL_S = 0.05
+# A worker that broke its connection is about to end.
+END_TIMEOUT_S = 2
 END = struct.pack("!i", -1)
 # What TorchServe logs before it covers the cause with an exception of its own: of a handler that raised RuntimeError
 # at load, and of one that could not be imported, where the first exception of the chain is the cause.
@@ -195,11 +198,23 @@ class Worker:
         return self._process.pid
 
     def last_words(self) -> str:
-        """Why the worker failed, where it says so, else the last line of the log that is not empty."""
+        """Why the worker failed, where it says so, else how it ended and the last line of its log."""
         text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
         for match in filter(None, (pattern.search(text) for pattern in FAILURES)):
             return match[1]
-        return next((line for line in reversed(text.splitlines()) if line.strip()), "none")
+        last = next((line for line in reversed(text.splitlines()) if line.strip()), "none")
+        # What a handler that ends the process logged before need not be why.
+        return f"{end}; the last line of its log is: {last}" if (end := self._end()) else last
+
+    def _end(self) -> str:
+        """How the process ended; empty where it runs on."""
+        try:
+            code = self._process.wait(END_TIMEOUT_S) if self._process else None
+        except subprocess.TimeoutExpired:
+            code = None
+        if code is None:
+            return ""
+        return f"killed by signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit code {code}"
 
     def stop(self) -> None:
         """End the process and remove its directory."""

@@ -1,6 +1,8 @@
 """Programs of PyTorch's operators, and what is refused as one."""
 
 import json
+import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +70,45 @@ def test_torch_has_the_threads_of_the_plan(tmp_path: Path, threads: int) -> None
         torch.set_num_threads(before)
 
 
-def test_an_operator_that_writes_to_a_weight_never_changes_the_file(tmp_path: Path) -> None:
+def test_a_step_that_writes_to_a_weight_is_refused_at_load(tmp_path: Path) -> None:
     file = write(tmp_path, {"op": "add_.Tensor", "args": [value("w"), 5], "out": "z"}, ADD)
-    assert Program(file, 1).run({"x": X}).tolist() == [[7.0, 6.0], [6.5, 11.0]]
+    with pytest.raises(ValueError, match=r"aten\.add_\.Tensor writes to the weight w"):
+        Program(file, 1)
+
+
+# The last two say nowhere that what they make is what they got.
+@pytest.mark.parametrize(
+    ("op", "more"),
+    [
+        ("select.int", [0, 0]),
+        ("view.default", [[1, 2]]),
+        ("as_strided.default", [[1], [1], 1]),
+        ("detach.default", []),
+        ("dropout.default", [0.5, False]),
+        ("type_as.default", [value("x")]),
+    ],
+)
+def test_no_request_finds_what_another_wrote_to_a_view_of_a_weight(tmp_path: Path, op: str, more: list[Any]) -> None:
+    view = {"op": op, "args": [value("w"), *more], "out": "view"}
+    program = Program(write(tmp_path, view, {"op": "add_.Tensor", "args": [value("view"), 5], "out": "z"}, ADD), 1)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="the program writes to a weight"):
+            program.run({"x": X})
+    assert program._weights["w"].tolist() == [1.0, 2.0]
     assert np.fromfile(tmp_path / "model.weights", np.float32).tolist() == [1.0, 2.0]
+
+
+def test_what_a_request_made_may_be_written_to(tmp_path: Path) -> None:
+    steps = [{**ADD, "out": "sum"}, {"op": "mul_.Tensor", "args": [value("sum"), value("w")]}]
+    program = Program(write(tmp_path, *steps), 1)
+    for _ in range(2):
+        assert program.run({"x": X}).tolist() == [[2.0, 2.0], [1.5, 12.0]]
+
+
+def test_a_program_without_weights_loads(tmp_path: Path) -> None:
+    file = write(tmp_path, {"op": "neg.default", "args": [value("x")]}, weights={})
+    (tmp_path / "model.weights").write_bytes(b"")
+    assert Program(file, 1).run({"x": X}).tolist() == (-X).tolist()
 
 
 @pytest.mark.parametrize(
@@ -92,6 +129,93 @@ def test_only_operators_on_tensors_can_be_named(tmp_path: Path, name: str) -> No
     with pytest.raises(ValueError, match=r"is no operator of this version of torch|reaches files"):
         Program(write(tmp_path, {"op": name, "args": ["secret", True, 8]}), 1)
     assert not (tmp_path / "secret").exists()
+
+
+NO_TENSORS = "does not make tensors or numbers of tensors and numbers alone"
+UNCHECKED = "may trust what it should check"
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        # What prints, makes text of numbers, or changes the process.
+        ("_print.default", NO_TENSORS),
+        ("warn.default", NO_TENSORS),
+        ("chr.default", NO_TENSORS),
+        ("add.str", NO_TENSORS),
+        ("format.default", NO_TENSORS),
+        ("manual_seed.default", NO_TENSORS),
+        ("set_grad_enabled.default", NO_TENSORS),
+        ("Delete.Dict_str", NO_TENSORS),
+        ("normal.Tensor_float", NO_TENSORS),
+        # What reads or writes memory that is not its own.
+        ("_sparse_coo_tensor_unsafe.default", UNCHECKED),
+        ("sparse_coo_tensor.indices", UNCHECKED),
+        ("to_sparse.default", UNCHECKED),
+        ("_unsafe_index.Tensor", UNCHECKED),
+        ("set_.source_Tensor", UNCHECKED),
+        ("resize_.default", UNCHECKED),
+        ("_make_per_tensor_quantized_tensor.default", UNCHECKED),
+        ("fbgemm_linear_fp16_weight.default", UNCHECKED),
+        ("empty.memory_format", UNCHECKED),
+        ("new_empty.default", UNCHECKED),
+        ("max_pool2d_with_indices_backward.default", UNCHECKED),
+        ("native_dropout.default", UNCHECKED),
+        ("add.out", "writes to more than its first argument"),
+        ("rand.default", "answers by chance"),
+        ("rand_like.default", "answers by chance"),
+    ],
+)
+def test_what_no_network_needs_is_refused_at_load(tmp_path: Path, name: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        Program(write(tmp_path, {"op": name, "args": []}), 1)
+
+
+def test_no_operator_that_is_left_makes_text_or_takes_a_generator(tmp_path: Path) -> None:
+    """Of all that this version of torch has."""
+    accepted = []
+    for schema in torch._C._jit_get_all_schemas():
+        name = f"{schema.name.removeprefix('aten::')}.{schema.overload_name or 'default'}"
+        if schema.name.startswith("aten::"):
+            with suppress(ValueError):
+                Program(write(tmp_path, {"op": name, "args": [0]}), 1)
+                accepted.append(schema)
+    assert len(accepted) > 1000
+    for schema in accepted:
+        assert schema.returns
+        assert not re.search(r"str|Dict|Any|\bt\b|complex", " ".join(str(one.type) for one in schema.returns))
+        assert "Generator" not in str(schema)
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "kwargs"),
+    [
+        ("dropout.default", [value("x"), 0.5, True], {}),
+        ("dropout.default", [value("x"), 0.5], {"train": True}),
+        ("dropout.default", [value("x"), 0.5, value("x")], {}),
+        ("batch_norm.default", [value("x"), None, None, value("w"), value("w"), True, 0.1, 1e-5, False], {}),
+        ("scaled_dot_product_attention.default", [value("x"), value("x"), value("x"), None, 0.5], {}),
+    ],
+)
+def test_a_call_as_in_training_is_refused_at_load(
+    tmp_path: Path, op: str, args: list[Any], kwargs: dict[str, Any]
+) -> None:
+    """Dropout answers by chance, and a batch norm that learns writes to weights without a word in its schema."""
+    with pytest.raises(ValueError, match="is called as in training"):
+        Program(write(tmp_path, {"op": op, "args": args, "kwargs": kwargs}), 1)
+
+
+def test_what_is_written_to_is_named_first(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is called without its first argument"):
+        Program(write(tmp_path, {"op": "relu_.default", "args": [], "kwargs": {"self": value("w")}}), 1)
+
+
+@pytest.mark.parametrize("args", [[[100], [1], 0], [[2], [1], 1_000_000], [[2], [-1], 1], [[2], [1], -1]])
+def test_a_view_stays_within_its_tensor(tmp_path: Path, args: list[Any]) -> None:
+    """PyTorch checks that itself."""
+    program = Program(write(tmp_path, {"op": "as_strided.default", "args": [value("w"), *args]}), 1)
+    with pytest.raises(RuntimeError, match=r"out of bounds|Negative strides|invalid storage offset"):
+        program.run({"x": X})
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,9 @@ def test_the_wheel_holds_exactly_the_package_and_its_data(wheel: Path) -> None:
         names = {name for name in zip_file.namelist() if ".dist-info/" not in name}
     package = ROOT / "packaging/marsmith"
     expected = {
-        f"marsmith/{file.relative_to(package)}" for file in package.rglob("*") if file.suffix in {".py", ".xml"}
+        f"marsmith/{file.relative_to(package)}"
+        for file in package.rglob("*")
+        if file.suffix in {".py", ".xml", ".yaml"}
     }
     expected |= {f"marsmith/_data/handlers/{file.name}" for file in (ROOT / "handlers").glob("*.py")}
     assert names == expected | {"marsmith/_data/config.properties"}
@@ -38,8 +40,8 @@ def test_an_installed_marsmith_finds_its_data(wheel: Path, tmp_path: Path) -> No
     with zipfile.ZipFile(wheel) as zip_file:
         zip_file.extractall(tmp_path)
     code = (
-        "import marsmith.resources as r; print(r.__file__); "
-        "print((r.handlers_tree() / 'base.py').is_file(), r.config_properties().is_file())"
+        "import marsmith.configuration as c, marsmith.resources as r; print(r.__file__); "
+        "print((r.handlers_tree() / 'base.py').is_file(), r.config_properties().is_file(), c.METRICS.is_file())"
     )
     command = [sys.executable, "-c", code]
     result = subprocess.run(
@@ -47,4 +49,4 @@ def test_an_installed_marsmith_finds_its_data(wheel: Path, tmp_path: Path) -> No
     )
     where, found = result.stdout.splitlines()
     assert Path(where).is_relative_to(tmp_path)
-    assert found == "True True"
+    assert found == "True True True"

@@ -90,12 +90,16 @@ def explain(
     with status() as progress:
         progress(f"asking {model}")
         answer = explaining.explain(model, source, url, bearer(token))
+    if as_json and not output:
+        dump(answer)
+        return
+    explanation = explaining.parse(model, answer)
     if output:
-        explaining.save_overlay(answer["explanation"], output)
+        explaining.save_overlay(explanation, output)
     if as_json:
         dump(answer)
     else:
-        out.print(explaining.table(answer["explanation"]))
+        out.print(explaining.table(explanation))
 
 
 def demo(
