@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -26,9 +27,12 @@ from benchmarks.roster import EVERYBODY, QUICK, check_names
 from benchmarks.settings import FULL, TINY
 from benchmarks.settings import QUICK as QUICK_SETTINGS
 from benchmarks.subjects import BenchmarkError, Task
+from marsmith.errors import MarsmithError
 
 TASKS: tuple[Task, ...] = ("sentiment", "food")
 TABLE_WIDTH = 160
+# The exit code of who was ended by SIGTERM.
+TERMINATED = 128 + signal.SIGTERM
 
 err = Console(stderr=True)
 
@@ -37,9 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the tables, write what was asked for; the exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     options = _parser().parse_args(given)
+    # Servers are stopped on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     try:
         return run(options, shlex.join(["python", "-m", "benchmarks", *given]))
-    except (BenchmarkError, OSError, ValueError) as error:
+    except (BenchmarkError, MarsmithError, OSError, ValueError) as error:
         err.print(f"{type(error).__name__}: {error}", style="red", markup=False)
         return 1
 

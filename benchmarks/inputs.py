@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import accumulate
 from typing import Any
 
 # Tokens of the 47,743 training tweets of SemEval-2017 task 4 (tweet_eval), special tokens included, by the starter's
@@ -39,13 +41,14 @@ NOISE_LEVELS = 5.0
 SMALLEST_CUTTING = 0.4
 
 
-def words(count: int = WORDS) -> list[str]:
+@cache
+def words(count: int = WORDS) -> tuple[str, ...]:
     """Distinct made-up words, short ones first: as in any language, those are the frequent ones."""
     rng = random.Random(SEED)  # noqa: S311 - no secret
     found: dict[str, None] = {}
     while len(found) < count:
         found["".join(rng.choices(SYLLABLES, k=rng.randint(1, MAX_SYLLABLES)))] = None
-    return sorted(found, key=lambda word: (len(word), word))
+    return tuple(sorted(found, key=lambda word: (len(word), word)))
 
 
 def texts(tokenizer: Any) -> list[str]:
@@ -53,16 +56,18 @@ def texts(tokenizer: Any) -> list[str]:
     rng = random.Random(SEED)  # noqa: S311
     vocabulary = words()
     # Zipf's law: the nth word is n times rarer than the first.
-    weights = [1 / rank for rank in range(1, len(vocabulary) + 1)]
+    cumulated = tuple(accumulate(1 / rank for rank in range(1, len(vocabulary) + 1)))
     lengths = list(TWEET_TOKENS)
     rng.shuffle(lengths)
-    return [_text(tokenizer, length - SPECIAL_TOKENS, vocabulary, weights, rng) for length in lengths]
+    return [_text(tokenizer, length - SPECIAL_TOKENS, vocabulary, cumulated, rng) for length in lengths]
 
 
-def _text(tokenizer: Any, tokens: int, vocabulary: list[str], weights: list[float], rng: random.Random) -> str:
+def _text(
+    tokenizer: Any, tokens: int, vocabulary: Sequence[str], cumulated: Sequence[float], rng: random.Random
+) -> str:
     text, left = "", tokens
     while left:
-        (word,) = rng.choices(vocabulary, weights)
+        (word,) = rng.choices(vocabulary, cum_weights=cumulated)
         piece = f" {word}"
         # A byte-level tokenizer splits at spaces, so the lengths of the words add up.
         length = len(tokenizer.encode(piece, add_special_tokens=False).ids)

@@ -87,7 +87,8 @@ class Rounds:
             for turn in range(self._settings.rounds):
                 for one in self.subjects:
                     progress(f"{chosen.name}, {clients} clients, round {turn + 1}: {one.name}")
-                    measured[one.name].append(self._closed(one, chosen, clients))
+                    with one.awake():
+                        measured[one.name].append(self._closed(one, chosen, clients))
                 if pipeline is not None and clients == max(self._settings.clients):
                     progress(f"{chosen.name}, round {turn + 1}: {PIPELINE}")
                     bound.append(pipeline.classify(chosen.files, self._settings.seconds).per_second)
@@ -99,7 +100,8 @@ class Rounds:
                 busiest = found[one.name]["closed"][str(max(self._settings.clients))]
                 if rate := load * busiest["per_second"]["median"]:
                     progress(f"{chosen.name}, {rate:.1f} requests/s: {one.name}")
-                    outcome = self._open(one, chosen, rate)
+                    with one.awake():
+                        outcome = self._open(one, chosen, rate)
                     outcomes[one.name].append(outcome)
                     found[one.name]["open"].append({"load": load, "rate": rate, **_open_figures(outcome)})
         for one in self.subjects:
@@ -126,19 +128,15 @@ class Rounds:
         )
 
     def _load(self, one: Subject, plan: Plan) -> Outcome:
-        """Let the load generator carry out a plan, with the subject awake."""
+        """Let the load generator carry out a plan."""
         plan_file, outcome_file = one.home / "plan.json", one.home / "outcome.json"
         plan_file.write_text(json.dumps(asdict(plan)), encoding="utf-8")
         command = [sys.executable, "-m", "benchmarks.load", str(plan_file), str(outcome_file)]
-        one.resume()
+        limit_s = plan.warm_up_s + plan.seconds + LOAD_MARGIN_S
         try:
-            subprocess.run(  # noqa: S603 - our own command line
-                command, cwd=ROOT, check=True, timeout=plan.warm_up_s + plan.seconds + LOAD_MARGIN_S
-            )
+            subprocess.run(command, cwd=ROOT, check=True, timeout=limit_s)  # noqa: S603 - our own command line
         except subprocess.SubprocessError as error:
             raise BenchmarkError(f"The load on {one.name} broke off: {error}") from None
-        finally:
-            one.pause()
         return Outcome(**json.loads(outcome_file.read_text(encoding="utf-8")))
 
 

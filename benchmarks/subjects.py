@@ -20,6 +20,7 @@ import psutil
 
 from benchmarks.agreement import Answer
 from benchmarks.load import HOST, OK
+from marsmith.configuration import Ports
 
 Task = Literal["sentiment", "food"]
 
@@ -102,7 +103,11 @@ class Subject(ABC):
         return self.home / "server.log"
 
     def start(self, probe: bytes, workers: int = 1) -> float:
-        """Start the server; the seconds until it has answered `probe`, a request. Raises BenchmarkError."""
+        """Start the server; the seconds until it has answered `probe`, a request.
+
+        Raises ServerError for a port that is taken, BenchmarkError for a server that does not answer.
+        """
+        Ports(self.job.port).check_free()
         begin = time.perf_counter()
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own command line
@@ -151,9 +156,14 @@ class Subject(ABC):
         """Take the processor from the server, so that one that idles busily costs the others nothing."""
         self._signal(signal.SIGSTOP)
 
-    def resume(self) -> None:
-        """Give it back."""
+    @contextmanager
+    def awake(self) -> Iterator[None]:
+        """Give the processor back for a while."""
         self._signal(signal.SIGCONT)
+        try:
+            yield
+        finally:
+            self.pause()
 
     def _signal(self, number: signal.Signals) -> None:
         for process in self.processes():
