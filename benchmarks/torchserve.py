@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -52,13 +53,23 @@ class TorchServe(Subject):
 
     def prepare(self) -> None:
         """Pack the archive and write the configuration."""
-        for directory in ("store", "tmp", "logs"):
-            (self.home / directory).mkdir(parents=True, exist_ok=True)
+        for directory in (self.archive.parent, self._tmp, self.home / "logs"):
+            directory.mkdir(parents=True, exist_ok=True)
         begin = time.perf_counter()
         self.pack()
         self.pack_s = time.perf_counter() - begin
         config = effective_config(Ports(self.job.port), token=False)
         (self.home / "config.properties").write_text(config, encoding="utf-8")
+
+    @property
+    def _tmp(self) -> Path:
+        return self.home / "tmp"
+
+    def start(self, probe: bytes, workers: int = 1) -> float:
+        """As any; what the server before unpacked, and its pid file, are gone."""
+        shutil.rmtree(self._tmp, ignore_errors=True)
+        self._tmp.mkdir()
+        return super().start(probe, workers)
 
     def command(self, workers: int) -> list[str]:
         """TorchServe in the foreground; it starts with one worker always."""
@@ -72,7 +83,7 @@ class TorchServe(Subject):
         environ = super().environment()
         if home := java_home(environ):
             environ["JAVA_HOME"] = str(home)
-        tmp, logs = str(self.home / "tmp"), str(self.home / "logs")
+        tmp, logs = str(self._tmp), str(self.home / "logs")
         own = {"TEMP": tmp, "TMPDIR": tmp, "LOG_LOCATION": logs, "METRICS_LOCATION": logs}
         return environ | own | {"MARSMITH_THREADS": str(self.job.threads)}
 
@@ -131,8 +142,7 @@ class StockArchive(TorchServe):
         command = [sys.executable, "-m", "model_archiver.model_packaging", "--force"]
         for name, value in arguments.items():
             command += [f"--{name}", value]
-        environ = self.environment() | {"TMPDIR": str(self.home / "tmp")}
-        result = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)  # noqa: S603
+        result = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=False)  # noqa: S603
         if result.returncode:
             raise BenchmarkError(f"torch-model-archiver failed for {self.name}: {result.stderr.strip()[-300:]}")
 

@@ -11,7 +11,7 @@ from benchmarks.__main__ import main
 from benchmarks.agreement import Answer
 from benchmarks.results import load
 from benchmarks.roster import EVERYBODY
-from benchmarks.stock import RawBody
+from benchmarks.torchserve import RawBody
 
 
 @pytest.mark.server
