@@ -28,6 +28,7 @@ READY_TIMEOUT_S = 300.0
 # How often a server that starts is asked: finer than what is measured.
 POLL_S = 0.05
 REQUEST_TIMEOUT_S = 120.0
+MAX_REFUSAL_BYTES = 500
 STOP_TIMEOUT_S = 20.0
 
 
@@ -119,11 +120,13 @@ class Subject(ABC):
                 stderr=log,
                 start_new_session=True,
             )
-        while self.ask(probe) is None:
+        while (refusal := self._refusal(probe)) is not None:
             if self._process.poll() is not None:
                 raise BenchmarkError(f"{self.name} ended before it answered: see {self.log}.")
             if time.perf_counter() - begin > READY_TIMEOUT_S:
-                raise BenchmarkError(f"{self.name} did not answer within {READY_TIMEOUT_S:.0f} s: see {self.log}.")
+                raise BenchmarkError(
+                    f"{self.name} did not answer within {READY_TIMEOUT_S:.0f} s: see {self.log}. {refusal}".strip()
+                )
             time.sleep(POLL_S)
         return time.perf_counter() - begin
 
@@ -132,16 +135,16 @@ class Subject(ABC):
         self.stop()
         self.start(probe, workers=2)
 
-    def ask(self, body: bytes) -> str | None:
-        """The body of the answer to one request, None while there is none."""
+    def _refusal(self, body: bytes) -> str | None:
+        """What the server says when it does not answer a request, empty where it says nothing; None for an answer."""
         connection = http.client.HTTPConnection(HOST, self.job.port, timeout=REQUEST_TIMEOUT_S)
         headers = {"Content-Type": self.content_type()} if self.content_type() else {}
         with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(connection):
             connection.request("POST", self.path, body, headers)
             response = connection.getresponse()
-            text = response.read().decode("utf-8", "replace")
-            return text if response.status == OK else None
-        return None
+            text = response.read(MAX_REFUSAL_BYTES).decode("utf-8", "replace")
+            return None if response.status == OK else f"It says {response.status}: {text}"
+        return ""
 
     def processes(self) -> list[psutil.Process]:
         """The server's processes, the first one first."""

@@ -56,7 +56,7 @@ class TextClassifier(Classifier):
         self.model = AutoModelForSequenceClassification.from_pretrained(self.checkpoint).eval()
         self.processor = AutoTokenizer.from_pretrained(self.checkpoint)
 
-    def decode_request(self, request: Any) -> str:
+    def decode_request(self, request: litserve.Request) -> str:
         """The text."""
         return str(request["input"])
 
@@ -74,7 +74,7 @@ class ImageClassifier(Classifier):
         self.model = AutoModelForImageClassification.from_pretrained(self.checkpoint).eval()
         self.processor = AutoImageProcessor.from_pretrained(self.checkpoint)
 
-    def decode_request(self, request: Any) -> Image.Image:
+    def decode_request(self, request: litserve.Request) -> Image.Image:
         """The image."""
         return Image.open(io.BytesIO(base64.b64decode(request["input"]))).convert("RGB")
 
