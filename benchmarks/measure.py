@@ -61,18 +61,20 @@ def _task(
         progress(f"{task}: asking the checkpoint itself")
         sets = [InputSet(name, paths, flops, tuple(pipeline.classify(paths).answers)) for name, paths, flops in files]
         subjects, skipped = _subjects(task, names, reference, home, pythons, progress)
-        found: Results = {"subjects": {one.name: _facts(one) for one in subjects}, "skipped": skipped, "sets": {}}
         with stopped_at_last(subjects):
             rounds = Rounds(subjects, sets, settings)
-            for name, figures in rounds.starts(progress).items():
-                found["subjects"][name] |= figures
-            for one in subjects:
+            starts = rounds.starts(progress)
+            facts = {one.name: {**_facts(one), **starts[one.name]} for one in rounds.subjects}
+            for one in rounds.subjects:
                 progress(f"{one.name}: starting")
                 one.start(one.body(sets[0].files[0].read_bytes()))
                 one.pause()
             bound = pipeline if in_process.NAME in names else None
-            for chosen in sets:
-                found["sets"][chosen.name] = {"flops": chosen.flops, "subjects": rounds.loads(chosen, bound, progress)}
+            speeds = {
+                chosen.name: {"flops": chosen.flops, "subjects": rounds.loads(chosen, bound, progress)}
+                for chosen in sets
+            }
+    found: Results = {"subjects": facts, "skipped": skipped | rounds.failed, "sets": speeds}
     if in_process.NAME in names:
         found["subjects"][in_process.NAME] = {"title": in_process.TITLE, "versions": versions(Path(sys.executable))}
     return found
@@ -133,13 +135,15 @@ def _subjects(
         )  # fmt: skip
         try:
             one = roster.subject(name, job, pythons)
+            progress(f"{name}: preparing")
+            one.prepare()
         except BenchmarkError as error:
+            if name.partition(":")[0] == roster.OURS:
+                raise
             skipped[name] = str(error)
             progress(f"skipped: {error}")
-            continue
-        progress(f"{name}: preparing")
-        one.prepare()
-        ready.append(one)
+        else:
+            ready.append(one)
     if not ready:
         raise BenchmarkError(f"None of {', '.join(names)} can serve {task} here: {' '.join(skipped.values())}")
     return ready, skipped

@@ -18,6 +18,8 @@ TOP_K = 5
 class Marsmith(TorchServe):
     """`marsmith` builds with the recipe's default precision, `marsmith:int8` with that one."""
 
+    ours = True
+
     def __init__(self, job: Job, python: Path | None = None, precision: str = "") -> None:
         super().__init__(job, python)
         self.name = f"marsmith:{precision}" if precision else "marsmith"

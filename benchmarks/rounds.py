@@ -40,7 +40,9 @@ class Rounds:
     """Subjects of one task, and what is measured of them. All rounds alternate between the subjects."""
 
     def __init__(self, subjects: Sequence[Subject], sets: Sequence[InputSet], settings: Settings) -> None:
-        self.subjects = subjects
+        self.subjects = list(subjects)
+        # Why baselines that did not start are no longer among the subjects.
+        self.failed: dict[str, str] = {}
         self._sets = sets
         self._settings = settings
         self._probe = sets[0].files[0].read_bytes()
@@ -52,19 +54,30 @@ class Rounds:
         """
         found: dict[str, Results] = {one.name: {"start_s": [], "worker_s": []} for one in self.subjects}
         for turn in range(self._settings.starts):
-            for one in self.subjects:
+            for one in list(self.subjects):
                 progress(f"{one.name}: start {turn + 1}")
-                found[one.name]["start_s"].append(one.start(one.body(self._probe)))
-                if isinstance(one, TorchServe) and (began := one.worker_start_s()):
-                    found[one.name]["worker_s"].append(time.time() - began)
-                if turn == 0:
-                    progress(f"{one.name}: memory")
-                    found[one.name]["memory"] = self._memory(one)
-                one.stop()
+                try:
+                    self._start(one, found[one.name], with_memory=turn == 0)
+                except BenchmarkError as error:
+                    if one.ours:
+                        raise
+                    progress(f"skipped: {error}")
+                    self.failed[one.name] = str(error)
+                    self.subjects.remove(one)
+                    del found[one.name]
+                finally:
+                    one.stop()
         for figures in found.values():
             for key in ("start_s", "worker_s"):
                 figures[key] = summary(figures[key]) if figures[key] else None
         return found
+
+    def _start(self, one: Subject, figures: Results, *, with_memory: bool) -> None:
+        figures["start_s"].append(one.start(one.body(self._probe)))
+        if isinstance(one, TorchServe) and (began := one.worker_start_s()):
+            figures["worker_s"].append(time.time() - began)
+        if with_memory:
+            figures["memory"] = self._memory(one)
 
     def _memory(self, one: Subject) -> Results:
         """Bytes with one worker and with two, after both have worked."""

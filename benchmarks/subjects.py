@@ -61,6 +61,8 @@ class Subject(ABC):
     path: str = "/"
     # Whether its answers are the checkpoint's.
     answers: bool = True
+    # Whether it is what all others are compared with.
+    ours: bool = False
 
     def __init__(self, job: Job, python: Path | None = None) -> None:
         self.job = job
