@@ -63,12 +63,8 @@ def _task(
         subjects, skipped = _subjects(task, names, reference, home, pythons, progress)
         with stopped_at_last(subjects):
             rounds = Rounds(subjects, sets, settings)
-            starts = rounds.starts(progress)
+            starts = rounds.start(progress)
             facts = {one.name: {**_facts(one), **starts[one.name]} for one in rounds.subjects}
-            for one in rounds.subjects:
-                progress(f"{one.name}: starting")
-                one.start(one.body(sets[0].files[0].read_bytes()))
-                one.pause()
             bound = pipeline if in_process.NAME in names else None
             speeds = {
                 chosen.name: {"flops": chosen.flops, "subjects": rounds.loads(chosen, bound, progress)}

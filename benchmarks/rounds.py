@@ -47,17 +47,19 @@ class Rounds:
         self._settings = settings
         self._probe = sets[0].files[0].read_bytes()
 
-    def starts(self, progress: Progress) -> dict[str, Results]:
-        """Seconds until the first answer, each server alone on the machine, and what another worker costs in memory.
+    def start(self, progress: Progress) -> dict[str, Results]:
+        """Seconds until the first answer, and what another worker costs in memory; at the end all servers sleep.
 
-        `worker_s` counts from the start of TorchServe's worker process, `start_s` from the server's.
+        The starts of the settings have the machine alone, and the last one beside sleeping servers. `worker_s` counts
+        from the start of TorchServe's worker process, `start_s` from the server's.
         """
         found: dict[str, Results] = {one.name: {"start_s": [], "worker_s": []} for one in self.subjects}
-        for turn in range(self._settings.starts):
+        turns = self._settings.starts
+        for turn in range(turns + 1):
             for one in list(self.subjects):
-                progress(f"{one.name}: start {turn + 1}")
+                progress(f"{one.name}: start {turn + 1} of {turns + 1}")
                 try:
-                    self._start(one, found[one.name], with_memory=turn == 0)
+                    self._start(one, found[one.name], with_memory=turns > 0 and turn == 0)
                 except BenchmarkError as error:
                     if one.ours:
                         raise
@@ -65,8 +67,9 @@ class Rounds:
                     self.failed[one.name] = str(error)
                     self.subjects.remove(one)
                     del found[one.name]
-                finally:
                     one.stop()
+                else:
+                    one.stop() if turn < turns else one.pause()
         for figures in found.values():
             for key in ("start_s", "worker_s"):
                 figures[key] = summary(figures[key]) if figures[key] else None
