@@ -41,8 +41,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the tables, write what was asked for; the exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     options = _parser().parse_args(given)
-    # Servers are stopped on the way out.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     try:
         return run(options, shlex.join(["python", "-m", "benchmarks", *given]))
     except (BenchmarkError, MarsmithError, OSError, ValueError) as error:
@@ -123,4 +121,6 @@ def _named(text: str) -> tuple[str, str]:
 
 
 if __name__ == "__main__":
+    # Servers are stopped on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     sys.exit(main())

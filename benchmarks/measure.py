@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from benchmarks import checkpoints, in_process, inputs, roster
@@ -15,11 +15,14 @@ from benchmarks.rounds import InputSet, Rounds
 from benchmarks.settings import Settings
 from benchmarks.subjects import BenchmarkError, Job, Subject, Task, stopped_at_last
 from benchmarks.torchserve import TorchServe
+from marsmith.configuration import Ports
+from marsmith.errors import ServerError
 from marsmith.progress import Progress
 
 # Above what tests and the other benchmark use.
 FIRST_PORT = 19_400
-PORTS_EACH = 10
+LAST_PORT = 20_000
+PORTS_EACH = 5
 
 
 def measure(
@@ -122,13 +125,11 @@ def _subjects(
     """The subjects of a task, ready to start, and why others are not among them."""
     ready: list[Subject] = []
     skipped: dict[str, str] = {}
-    for index, name in enumerate(roster.servers(names, task)):
+    ports = free_ports()
+    for name in roster.servers(names, task):
         directory = home / name.replace(":", "-")
         directory.mkdir(parents=True, exist_ok=True)
-        job = Job(
-            task, common.checkpoint, directory, FIRST_PORT + PORTS_EACH * index,
-            common.threads, common.batch_size, common.delay_ms,
-        )  # fmt: skip
+        job = replace(common, home=directory, port=next(ports))
         try:
             one = roster.subject(name, job, pythons)
             progress(f"{name}: preparing")
@@ -143,6 +144,17 @@ def _subjects(
     if not ready:
         raise BenchmarkError(f"None of {', '.join(names)} can serve {task} here: {' '.join(skipped.values())}")
     return ready, skipped
+
+
+def free_ports() -> Iterator[int]:
+    """The first of every five ports in a row that nobody listens on. Raises BenchmarkError when there are no more."""
+    for first in range(FIRST_PORT, LAST_PORT, PORTS_EACH):
+        try:
+            Ports(first).check_free()
+        except ServerError:
+            continue
+        yield first
+    raise BenchmarkError(f"No ports are free from {FIRST_PORT} to {LAST_PORT}: stop what listens there.")
 
 
 def _facts(one: Subject) -> Results:
