@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 
 from benchmarks.agreement import Answer
 from benchmarks.subjects import Subject
@@ -11,6 +12,7 @@ from benchmarks.torchserve import BASELINES
 
 PIPELINES = {"sentiment": "text-classification", "food": "image-classification"}
 MODEL = "m"
+TOKENIZER = "tokenizer.json"
 
 
 class Json(Subject):
@@ -54,6 +56,23 @@ class MLServer(Json):
     name, title = "B4", "MLServer, Hugging Face runtime"
     path = f"/v2/models/{MODEL}/infer"
 
+    def prepare(self) -> None:
+        """The checkpoint as the runtime's older tokenizers reads it: each merge of the BPE as one string."""
+        self._checkpoint.mkdir(exist_ok=True)
+        for file in self.job.checkpoint.iterdir():
+            copy = self._checkpoint / file.name
+            copy.unlink(missing_ok=True)
+            copy.symlink_to(file)
+        if self.job.task == "sentiment":
+            tokenizer = json.loads((self._checkpoint / TOKENIZER).read_text(encoding="utf-8"))
+            tokenizer["model"]["merges"] = [" ".join(merge) for merge in tokenizer["model"]["merges"]]
+            (self._checkpoint / TOKENIZER).unlink()
+            (self._checkpoint / TOKENIZER).write_text(json.dumps(tokenizer), encoding="utf-8")
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self.home / "checkpoint"
+
     def command(self, workers: int) -> list[str]:
         """`mlserver start`, beside the Python it is installed for."""
         self._write("settings.json", self._server_settings(workers))
@@ -67,8 +86,8 @@ class MLServer(Json):
     def _model_settings(self) -> dict[str, object]:
         pipeline = {
             "task": PIPELINES[self.job.task],
-            "pretrained_model": str(self.job.checkpoint),
-            "pretrained_tokenizer": str(self.job.checkpoint) if self.job.task == "sentiment" else None,
+            "pretrained_model": str(self._checkpoint),
+            "pretrained_tokenizer": str(self._checkpoint) if self.job.task == "sentiment" else None,
         }
         return {
             "name": MODEL,

@@ -37,8 +37,14 @@ ENVIRONMENTS = {
         ("torch==2.14.1", "torchvision==0.29.1", "captum", "torchserve==0.12.0", "transformers==5.24.0", "pyyaml"),
     ),
     "B3": Environment(("litserve", "transformers"), ("torch==2.13.0", "litserve", "transformers==5.24.0", "pillow")),
+    # Nothing newer works: its runtime imports what later transformers and torch dropped, and its workers need an event
+    # loop that later uvloop does not make.
     "B4": Environment(
-        ("mlserver", "mlserver_huggingface"), ("torch==2.13.0", "mlserver==1.7.1", "mlserver-huggingface==1.7.1")
+        ("mlserver", "mlserver_huggingface"),
+        (
+            *("mlserver==1.7.1", "mlserver-huggingface==1.7.1", "torch==2.8.0"),
+            *("transformers<4.42", "optimum<1.22", "numpy<2", "uvloop<0.22"),
+        ),
     ),
 }
 

@@ -65,9 +65,10 @@ class StockImages(RawBody):
 
     def _state_dict(self) -> Path:
         import torch
-        from safetensors.torch import load_file
+        from transformers import ViTForImageClassification
 
-        weights = load_file(self.job.checkpoint / "model.safetensors")
+        # The names of the loaded network's tensors, which are not those of the file.
+        weights = ViTForImageClassification.from_pretrained(self.job.checkpoint).state_dict()
         path = self.home / "model.pt"
         torch.save({f"network.{name}": tensor for name, tensor in weights.items()}, path)
         return path
