@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ SENTIMENTS = ("negative", "neutral", "positive")
 WEIGHT_SPREAD = 0.05
 # Standard deviation of each logit over the inputs: labels that are clear, and none that always wins.
 LOGIT_SPREAD = 2.0
+# Words that each token of the vocabulary is learnt from, at most.
+WORDS_A_TOKEN = 2
 # Inputs that the spread is measured on.
 CALIBRATION_TEXTS, CALIBRATION_PHOTOS = 32, 16
 # What image_classifier of TorchServe does to every image, and so all others must.
@@ -114,11 +116,7 @@ def _byte_pairs(vocabulary: int) -> dict[str, Any]:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(_lines(), trainer)
+    # Frequent words come first: a small vocabulary has no room for the others.
+    tokenizer.train_from_iterator((f" {word}" for word in words()[: WORDS_A_TOKEN * vocabulary]), trainer)
     state = json.loads(tokenizer.to_str())["model"]
     return {"vocab": state["vocab"], "merges": [tuple(merge) for merge in state["merges"]]}
-
-
-def _lines() -> Iterator[str]:
-    for word in words():
-        yield f" {word}"

@@ -18,7 +18,7 @@ from typing import Any
 
 # Far larger than any cache, so that the arithmetic is what takes the time.
 SIDE = 2048
-REPEATS = 8
+REPEATS = 5
 OPERATIONS = 2.0 * SIDE**3
 ROOT = Path(__file__).parents[1]
 

@@ -1,6 +1,7 @@
 """The command as a whole, with tiny networks: real servers, real answers, and no judgement of speed."""
 
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.agreement import Answer
+from benchmarks.measure import free_ports
 from benchmarks.results import load
 from benchmarks.roster import EVERYBODY
 from benchmarks.torchserve import RawBody
@@ -69,3 +71,11 @@ def test_stock_answers_are_read_as_labels_or_scores(raw: str, expected: Answer) 
 
 def test_everybody_has_one_name() -> None:
     assert len(set(EVERYBODY)) == len(EVERYBODY) == 8
+
+
+def test_servers_get_ports_that_nobody_listens_on() -> None:
+    first = next(free_ports())
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", first + 2))
+        taken.listen()
+        assert next(free_ports()) > first
