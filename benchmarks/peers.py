@@ -103,8 +103,8 @@ class MLServer(Json):
     def body(self, data: bytes) -> bytes:
         """The Open Inference Protocol, with the runtime's names and content types."""
         image = {"parameters": {"content_type": "pillow_image"}} if self.job.task == "food" else {}
-        named = "inputs" if self.job.task == "food" else "args"
-        tensor = {"name": named, "shape": [1], "datatype": "BYTES", "data": [self.encoded(data)], **image}
+        # The name under which the runtime hands a batch to the pipeline as one list.
+        tensor = {"name": "array_inputs", "shape": [1], "datatype": "BYTES", "data": [self.encoded(data)], **image}
         return json.dumps({"inputs": [tensor]}).encode("utf-8")
 
     def answer(self, raw: str) -> Answer:
