@@ -7,7 +7,7 @@ The reference shares no code with the handlers: AutoTokenizer or AutoImageProces
 time.
 
 FILE has one text a line, after a label and a tab if there is a tab; DIR is searched for pictures. Pictures with an ICC
-profile are left out, because transformers does not look at it. Without either, `benchmarks.inputs` gives 1,000 texts
+profile are left out, because transformers does not look at it. Without either, `benchmarks.variety` gives 1,000 texts
 and 200 pictures. The JSON file gets the results under the data's name, and keeps those of other data. The exit code is
 1 where a probability differs by more than TOLERANCE, or the order of two that are further apart than that.
 """
@@ -39,7 +39,7 @@ from transformers import (
 )
 
 import marsmith
-from benchmarks import inputs
+from benchmarks import variety
 from marsmith.atomic import atomic
 from marsmith.worker import Worker, WorkerRequest
 
@@ -89,8 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     own = options.texts or options.images
     if options.json and bool(own) != bool(options.data):
         parser.error("--json needs --data to name what --texts and --images hold, and only that")
-    texts = read_texts(options.texts) if options.texts else inputs.texts(TEXTS)
-    pictures = read_pictures(options.images) if options.images else inputs.pictures(PICTURES)
+    texts = read_texts(options.texts) if options.texts else variety.texts(TEXTS)
+    pictures = read_pictures(options.images) if options.images else variety.pictures(PICTURES)
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory(prefix="marsmith-parity-") as scratch:
         result = compare(sample(texts, options.limit), sample(pictures, options.limit), Path(scratch))
@@ -243,7 +243,7 @@ def read_pictures(directory: Path) -> list[bytes]:
 def sample(things: Iterable[Any], limit: int | None) -> list[Any]:
     """All of them, or `limit` drawn at random, in an order that mixes the kinds."""
     drawn = list(things)
-    random.Random(inputs.SEED).shuffle(drawn)  # noqa: S311 - no secrets here
+    random.Random(variety.SEED).shuffle(drawn)  # noqa: S311 - no secrets here
     return drawn[:limit]
 
 

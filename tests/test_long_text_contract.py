@@ -96,9 +96,9 @@ def test_both_halves_know_the_same_rules_and_the_same_limit() -> None:
 @pytest.mark.parametrize("long_text", LONG_TEXT)
 def test_the_rule_is_among_the_options_that_an_operator_sees(tmp_path: Path, long_text: str) -> None:
     recipe = Recipe.load(write_recipe(sentiment_checkpoint(tmp_path), long_text=long_text))
-    assert yaml.safe_load(model_config(recipe))["handler"] == {"top_k": 5, "long_text": long_text}
+    assert yaml.safe_load(model_config(recipe))["handler"] == {"top_k": 5, "explain_runs": 0, "long_text": long_text}
 
 
 def test_a_model_of_images_has_no_such_option(tmp_path: Path) -> None:
     recipe = Recipe.load(write_recipe(food_checkpoint(tmp_path), task="food"))
-    assert yaml.safe_load(model_config(recipe))["handler"] == {"top_k": 5}
+    assert yaml.safe_load(model_config(recipe))["handler"] == {"top_k": 5, "explain_runs": 0}

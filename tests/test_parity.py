@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from benchmarks import inputs, parity
+from benchmarks import parity, variety
 from benchmarks.parity import Scores, judge
 
 # More words than tokens that the starter reads.
@@ -27,8 +27,8 @@ def _one_thread() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_one_thread")
 def test_a_thousand_texts_and_two_hundred_pictures(tmp_path: Path) -> None:
-    texts = parity.sample(inputs.texts(parity.TEXTS), None)
-    pictures = parity.sample(inputs.pictures(parity.PICTURES), None)
+    texts = parity.sample(variety.texts(parity.TEXTS), None)
+    pictures = parity.sample(variety.pictures(parity.PICTURES), None)
     found = parity.compare(texts, pictures, tmp_path)
     assert [found[name].inputs for name in ("sentiment", "food")] == [1000, 200]
     for one in found.values():
@@ -38,8 +38,8 @@ def test_a_thousand_texts_and_two_hundred_pictures(tmp_path: Path) -> None:
 
 
 def test_the_inputs_are_of_many_kinds_and_always_the_same() -> None:
-    texts, pictures = inputs.texts(300), inputs.pictures(44)
-    assert (texts, pictures) == (inputs.texts(300), inputs.pictures(44))
+    texts, pictures = variety.texts(300), variety.pictures(44)
+    assert (texts, pictures) == (variety.texts(300), variety.pictures(44))
     assert len(set(texts)) > 280
     assert min(map(len, texts)) < 10
     assert max(len(text.split()) for text in texts) > LONG_WORDS

@@ -1,0 +1,126 @@
+"""Marsmith beside others, with the same checkpoints and in one run.
+
+    python -m benchmarks [--quick] [--only sentiment|food] [--subjects marsmith,B1,…] [--compare OLD.json]
+
+Exit code 1: answers were wrong, or something was lost since OLD.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks import results as stored
+from benchmarks.compare import compare
+from benchmarks.environments import environments
+from benchmarks.measure import measure
+from benchmarks.plots import plots
+from benchmarks.report import conditions, markdown, tables, wrong
+from benchmarks.roster import EVERYBODY, QUICK, check_names
+from benchmarks.settings import FULL, TINY
+from benchmarks.settings import QUICK as QUICK_SETTINGS
+from benchmarks.subjects import BenchmarkError, Task
+from marsmith.errors import MarsmithError
+
+TASKS: tuple[Task, ...] = ("sentiment", "food")
+TABLE_WIDTH = 160
+# The exit code of who was ended by SIGTERM.
+TERMINATED = 128 + signal.SIGTERM
+
+err = Console(stderr=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print the tables, write what was asked for; the exit code."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    options = _parser().parse_args(given)
+    try:
+        return run(options, shlex.join(["python", "-m", "benchmarks", *given]))
+    except (BenchmarkError, MarsmithError, OSError, ValueError) as error:
+        err.print(f"{type(error).__name__}: {error}", style="red", markup=False)
+        return 1
+
+
+def run(options: argparse.Namespace, command: str) -> int:
+    """Everything after the command line was read. Raises BenchmarkError."""
+    old = stored.load(options.compare) if options.compare else None
+    names = options.subjects or list(QUICK if options.quick else EVERYBODY)
+    check_names(names)
+    pythons = environments(options.environments, names, progress) if options.environments else {}
+    pythons |= {name: Path(path) for name, path in options.python}
+    settings = TINY if options.tiny else QUICK_SETTINGS if options.quick else FULL
+    tasks = [options.only] if options.only else TASKS
+    with tempfile.TemporaryDirectory(prefix="marsmith-benchmark-") as scratch:
+        found = measure(tasks, names, settings, options.work or Path(scratch), pythons, progress)
+    found["command"] = command
+    if options.json:
+        stored.save(found, options.json)
+    if options.markdown:
+        options.markdown.parent.mkdir(parents=True, exist_ok=True)
+        options.markdown.write_text(markdown(found), encoding="utf-8")
+    if options.plots:
+        plots(found, options.plots)
+    return show(found, old)
+
+
+def show(found: stored.Results, old: stored.Results | None) -> int:
+    """Print tables, conditions, faults and losses; 1 where there are faults or losses."""
+    out = Console(width=TABLE_WIDTH)
+    for table in tables(found):
+        out.print(table)
+    for line in conditions(found):
+        out.print(line, markup=False, highlight=False)
+    faults = wrong(found)
+    changes = compare(old, found) if old else []
+    for fault in faults:
+        err.print(f"Wrong: {fault}", style="red", markup=False)
+    for change in changes:
+        err.print(f"{'LOST ' if change.lost else ''}{change}", style="red" if change.lost else "", markup=False)
+    return int(bool(faults) or any(change.lost for change in changes))
+
+
+def progress(step: str) -> None:
+    """Say what goes on."""
+    err.print(step, style="dim", markup=False, highlight=False)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer subjects and rounds, under five minutes")
+    parser.add_argument("--tiny", action="store_true", help="tiny networks: that everything runs, not how fast")
+    parser.add_argument("--only", choices=TASKS, help="one of the two tasks")
+    parser.add_argument(
+        "--subjects", type=lambda text: text.split(","), help=f"of {', '.join(EVERYBODY)}, marsmith:PRECISION"
+    )
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    parser.add_argument("--markdown", type=Path, help="write the tables to this file")
+    parser.add_argument("--plots", type=Path, help="write plots to this directory (needs matplotlib)")
+    parser.add_argument(
+        "--compare", type=Path, help="results of an earlier run: flag what got worse by more than 15 %%"
+    )
+    parser.add_argument("--environments", type=Path, help="make and keep the baselines' own environments here")
+    parser.add_argument(
+        "--python", type=_named, action="append", default=[], help="NAME=PATH: the Python of a baseline, as in B2=…"
+    )
+    parser.add_argument("--work", type=Path, help="keep checkpoints, archives and logs here (default: nowhere)")
+    return parser
+
+
+def _named(text: str) -> tuple[str, str]:
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=PATH")
+    return name, path
+
+
+if __name__ == "__main__":
+    # Servers are stopped on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    sys.exit(main())

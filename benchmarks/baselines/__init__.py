@@ -1,0 +1,1 @@
+"""What Marsmith is measured against, each as its own documentation does it."""

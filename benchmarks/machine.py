@@ -1,0 +1,56 @@
+"""What a figure needs beside it: the hardware, and the versions of what ran."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+# What decides the speed of int8 and bf16.
+FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm", "bf16")
+PACKAGES = ("torch", "torchvision", "transformers", "onnxruntime", "tokenizers", "pillow", "numpy")
+SERVERS = ("marsmith", "torchserve", "torch-model-archiver", "litserve", "mlserver", "mlserver-huggingface")
+VERSIONS = """
+import json, sys
+from importlib.metadata import PackageNotFoundError, version
+found = {"python": sys.version.split()[0]}
+for name in sys.argv[1:]:
+    try:
+        found[name] = version(name)
+    except PackageNotFoundError:
+        pass
+print(json.dumps(found))
+"""
+
+
+def hardware() -> dict[str, object]:
+    """Processor, cores, memory in bytes, and the processor's features that matter."""
+    facts = _cpuinfo()
+    flags = set((facts.get("flags") or facts.get("Features") or "").split())
+    return {
+        "cpu": facts.get("model name") or platform.machine(),
+        "architecture": platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "features": [name for name in FEATURES if name in flags],
+        "kernel": platform.release(),
+    }
+
+
+def versions(python: Path) -> dict[str, str]:
+    """The versions that an interpreter would import."""
+    command = [str(python), "-c", VERSIONS, *PACKAGES, *SERVERS]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    found: dict[str, str] = json.loads(result.stdout)
+    return found
+
+
+def _cpuinfo() -> dict[str, str]:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in reversed(lines))
+    return {key.strip(): value.strip() for key, _, value in pairs}
