@@ -20,11 +20,12 @@ from marsmith.lint.imports import installed, unrequired
 from marsmith.lint.manifest import read_manifest
 from marsmith.lint.modules import Modules, parse
 from marsmith.lint.pickles import kind_of
-from marsmith.lint.requirements import required
+from marsmith.lint.requirements import is_servers_own, required
 from marsmith.lint.sources import lint_sources
 from marsmith.lint.tree import Tree
+from marsmith.paths import is_dir, is_file
 from marsmith.planned import code, extra_files, nutrition, planned
-from marsmith.recipe import Recipe
+from marsmith.recipe import Recipe, package_of
 
 # What transformers and tokenizers read of a checkpoint's directory.
 READ = (
@@ -57,7 +58,7 @@ def lint_recipe(path: Path) -> list[Finding]:
         findings += [*lint(tree), *_lint_packages(recipe, tree)]
     if recipe.checkpoint is not None:
         local = recipe.directory / recipe.checkpoint
-        if local.is_dir() or not HUB_ID.match(recipe.checkpoint) or recipe.checkpoint.startswith("."):
+        if is_dir(local) or not HUB_ID.match(recipe.checkpoint) or recipe.checkpoint.startswith("."):
             findings += _lint_checkpoint(recipe, recipe.checkpoint, local)
     return sorted(findings, key=lambda one: (one.code, one.where, one.message))
 
@@ -83,6 +84,8 @@ def _lint_packages(recipe: Recipe, tree: Tree) -> Iterator[Finding]:
             f"Require it in the recipe: requirements = {pins}.",
         )
     for requirement in recipe.requirements:
+        if is_servers_own(package_of(requirement)):
+            continue  # M304 says to leave it out
         name, _, pin = requirement.partition("==")
         here = _installed_version(name)
         if here is None or Version(here) != Version(pin):
@@ -186,7 +189,7 @@ def _lint_samples(recipe: Recipe) -> Iterator[Finding]:
 def _head(file: Path) -> bytes | None:
     """The first bytes of a regular file; None when there is none that can be read."""
     try:
-        if not file.is_file():
+        if not is_file(file):
             return None
         with file.open("rb") as stream:
             return stream.read(MAX_HEAD_BYTES)
