@@ -15,6 +15,7 @@ from marsmith.checkpoint import HUB_ID, PICKLED_WEIGHTS, WEIGHTS, WEIGHTS_INDEX,
 from marsmith.errors import CheckpointError, RecipeError
 from marsmith.limits import MAX_HEAD_BYTES, MAX_SAMPLE_BYTES
 from marsmith.lint import lint
+from marsmith.lint.explaining import lint_explaining
 from marsmith.lint.findings import Finding
 from marsmith.lint.imports import installed, unrequired
 from marsmith.lint.manifest import read_manifest
@@ -55,7 +56,10 @@ def lint_recipe(path: Path) -> list[Finding]:
     if not any(one.where == "handler" for one in findings):
         broken = {one.where: Recipe.model_fields[one.where].get_default() for one in findings if one.where in PARTS}
         tree = Tree.of(planned(recipe.model_copy(update=broken), recipe.checkpoint or ""))
-        findings += [*lint(tree), *_lint_packages(recipe, tree)]
+        modules = Modules.of(tree, parse(tree)[0])
+        findings += [*lint(tree), *_lint_packages(recipe, tree, modules)]
+        if recipe.explain and recipe.handler:
+            findings += lint_explaining(modules, recipe.entry)
     if recipe.checkpoint is not None:
         local = recipe.directory / recipe.checkpoint
         if is_dir(local) or not HUB_ID.match(recipe.checkpoint) or recipe.checkpoint.startswith("."):
@@ -72,10 +76,9 @@ def _lint_files(recipe: Recipe) -> Iterator[Finding]:
             yield Finding("M605", key, str(error), "Correct the path or the file.")
 
 
-def _lint_packages(recipe: Recipe, tree: Tree) -> Iterator[Finding]:
+def _lint_packages(recipe: Recipe, tree: Tree, modules: Modules) -> Iterator[Finding]:
     """What the worker imports, and what is installed where the golden requests will be asked."""
-    modules, manifest = Modules.of(tree, parse(tree)[0]), read_manifest(tree)
-    for module, where in unrequired(modules, required(tree, manifest), [recipe.entry]):
+    for module, where in unrequired(modules, required(tree, read_manifest(tree)), [recipe.entry]):
         pins = [f"{name}=={version(name)}" for name in sorted(installed()[module])]
         yield Finding(
             "M607",
@@ -132,7 +135,7 @@ def _lint_checkpoint(recipe: Recipe, name: str, directory: Path) -> Iterator[Fin
 
 
 def _names(directory: Path, pattern: str) -> list[str]:
-    return sorted(file.name for file in directory.glob(pattern))
+    return sorted(file.name for file in directory.glob(pattern)) if is_dir(directory) else []
 
 
 def _root(directory: Path) -> Path:
@@ -171,9 +174,19 @@ def _pickles_beside(directory: Path) -> Iterator[Finding]:
 
 def _lint_samples(recipe: Recipe) -> Iterator[Finding]:
     """A sample's text is never quoted."""
-    if not recipe.samples:
+    if not recipe.samples and recipe.kind.section:
         yield Finding(
-            "M606", "samples", "The recipe has no samples to test the archive with.", "Add [[samples]] with expect."
+            "M606",
+            "samples",
+            "The recipe has no samples, so only built-in probes test the archive.",
+            "Add [[samples]] with expect.",
+        )
+    elif not recipe.samples:
+        yield Finding(
+            "M609",
+            "samples",
+            f"The recipe has no samples, and the {recipe.task} task has no probes: nothing would test the archive.",
+            "Add [[samples]], each with text, image or json, and what you expect of the answer.",
         )
     for number, sample in enumerate(recipe.samples, start=1):
         if sample.image is None:
