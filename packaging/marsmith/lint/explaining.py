@@ -9,8 +9,9 @@ from marsmith.lint.findings import Finding
 from marsmith.lint.imports import source_of
 from marsmith.lint.modules import Modules, bindings, classes
 
-METHOD = "explain"
-# Its own method answers that there is none.
+# Who defines one of these answers explanations, or may.
+METHODS = frozenset({"explain", "handle", "__getattr__"})
+# Its own explain answers that there is none.
 BASE = ("handlers/base.py", "BatchHandler")
 
 
@@ -29,10 +30,10 @@ def lint_explaining(modules: Modules, member: str) -> Iterator[Finding]:
 
 
 def _lacks(node: ast.ClassDef, member: str, modules: Modules, seen: frozenset[ast.ClassDef]) -> bool:
-    """Whether a class, defined in a member, descends from BatchHandler and inherits `explain` from nobody else."""
+    """Whether a class, defined in a member, surely has no `explain`, its own or a base's, but BatchHandler's."""
     if (member, node.name) == BASE:
         return True
-    if METHOD in bindings(node) or node.decorator_list or not node.bases or node in seen:
+    if not METHODS.isdisjoint(bindings(node)) or node.decorator_list or node.keywords or node in seen:
         return False
     bases = [_class(base, member, modules) for base in node.bases]
     return all(base is not None and _lacks(*base, modules, seen | {node}) for base in bases)

@@ -52,8 +52,16 @@ def test_a_sound_handler_has_no_finding(tmp_path: Path) -> None:
     assert lint_recipe(custom(tmp_path)) == []
 
 
-def test_a_custom_recipe_without_samples_is_warned_of(tmp_path: Path) -> None:
-    assert codes(lint_recipe(custom(tmp_path, samples=[]))) == ["M606"]
+def test_a_custom_recipe_without_samples_would_be_tested_by_nothing(tmp_path: Path) -> None:
+    recipe = custom(tmp_path, samples=[])
+    assert codes(lint_recipe(recipe)) == ["M609"]
+    assert "nothing would test the archive. Add [[samples]]" in refusal(recipe, tmp_path / "out")
+
+
+def test_a_handler_over_a_checkpoint_has_probes(tmp_path: Path) -> None:
+    sentiment_checkpoint(tmp_path)
+    finding = only(lint_recipe(custom(tmp_path, task="sentiment", checkpoint=".", samples=[])), "M606")
+    assert (finding.severity, "only built-in probes" in finding.message) == ("warning", True)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +80,34 @@ def test_the_file_is_linted_as_any_handler_is(tmp_path: Path, code: str, finding
     recipe = custom(tmp_path, code)
     assert only(lint_recipe(recipe), finding).where == where
     assert f"{finding} {where}" in refusal(recipe, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("from lexicon.words import W", "model.lexicon.words"),
+        ("import lexicon.words", "model.lexicon.words"),
+        ("from lexicon import words", "model.lexicon"),
+        ("from .lexicon.words import W", "model.lexicon.words"),
+        ("from . import lexicon", "model.lexicon"),
+    ],
+)
+def test_a_module_among_the_extra_files_is_imported_by_another_name(tmp_path: Path, statement: str, name: str) -> None:
+    (tmp_path / "lexicon").mkdir()
+    (tmp_path / "lexicon/words.py").write_text("W = 1\n")
+    recipe = custom(tmp_path, f"{statement}\n{HANDLER}", extra_files=["lexicon"])
+    assert only(lint_recipe(recipe), "M107").remedy == f"Import it as {name}: it lies in model/."
+    custom(tmp_path, f"from model.lexicon.words import W\n{HANDLER}", extra_files=["lexicon"])
+    assert lint_recipe(recipe) == []
+
+
+def test_a_remedy_names_the_keys_of_the_recipe(tmp_path: Path) -> None:
+    """There is no requirements.txt to be written in."""
+    remedy = only(lint_recipe(custom(tmp_path, "import lexicon.words\n" + HANDLER)), "M107").remedy
+    assert "key extra_files and import it as model.NAME, require a package in its key requirements" in remedy
+    remedy = only(lint_recipe(custom(tmp_path, HANDLER + "\nclass Helper: ...\n")), "M105").remedy
+    assert "put others into a file beside it, such as NAME.py, name that in the recipe's key extra_files" in remedy
+    assert "import it as model.NAME" in remedy
 
 
 def test_nothing_heavy_is_begun_for_a_handler_with_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
