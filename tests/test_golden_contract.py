@@ -121,6 +121,12 @@ def test_an_archive_that_answers_otherwise_is_never_built(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_recipe_that_refuses_long_texts_is_tested_with_short_ones(tmp_path: Path) -> None:
+    sentiment_checkpoint(tmp_path)
+    built = build(write_recipe(tmp_path, long_text="error"), tmp_path / "store")
+    assert [(one.name, one.ok) for one in replay.in_worker(built.path)] == [("probe 1", True), ("probe 2", True)]
+
+
 def test_a_recipe_that_lint_refuses_is_never_built(tmp_path: Path) -> None:
     sentiment_checkpoint(tmp_path)
     (tmp_path / "vocab.txt").unlink(missing_ok=True)

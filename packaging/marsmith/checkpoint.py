@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from marsmith.errors import CheckpointError
+from marsmith.paths import is_dir
 from marsmith.recipe import Recipe
 from marsmith.serving import Layout
 
@@ -17,7 +18,7 @@ WEIGHTS = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"
 PICKLED_WEIGHTS = "pytorch_model.bin"
 HUB_FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
-HUB_ID = re.compile(r"^[\w.-]+/[\w.-]+$")
+HUB_ID = re.compile(r"^[\w.-]+/[\w.-]+\Z")
 # The families that tests prove, with the layout of their graphs: packed where the encoder takes position ids and a
 # mask between any two tokens (packed.py). MPNet and ModernBERT count distances through the whole sequence.
 TEXT_LAYOUTS: dict[str, Layout] = {
@@ -50,7 +51,7 @@ def resolve(recipe: Recipe) -> Checkpoint:
     """The recipe's checkpoint, downloaded when it is a hub id. Raises CheckpointError."""
     named = recipe.checkpoint or "."
     local = recipe.directory / named
-    if local.is_dir():
+    if is_dir(local):
         path, source = local, "local"
     elif HUB_ID.match(named) and not named.startswith("."):
         path = _download(named, recipe)

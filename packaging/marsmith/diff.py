@@ -102,8 +102,10 @@ def _request(name: str, a: golden.Request, b: golden.Request) -> Iterator[Change
     """A request's text, image or JSON is never shown."""
     if a.payload() != b.payload():
         yield Change("golden", f"{name} asks something else", "", "")
-    elif found := list(golden.differences(a.expect, b.expect, max(a.tolerance, b.tolerance), whole=bool(b.whole))):
+    elif found := list(golden.differences(a.expect, b.expect, max(a.tolerance, b.tolerance), whole=True)):
         yield Change("golden", name, "", found[0])
+    if bool(a.whole) != bool(b.whole):
+        yield Change("golden", f"{name} whole", str(bool(a.whole)), str(bool(b.whole)))
     if a.tolerance != b.tolerance:
         yield Change("golden", f"{name} tolerance", str(a.tolerance), str(b.tolerance))
 

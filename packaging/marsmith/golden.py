@@ -31,8 +31,9 @@ TOLERANCE = 1e-4
 MAX_TOLERANCE = 0.1
 # Digits past the tolerance say nothing, and the last ones differ between CPUs, which would make the archives differ.
 DECIMALS = 5
-# What a recipe without samples is tested with.
-PROBE_TEXTS = ("ok", "What a great day at the beach with @user, thank you! 😀 http", "so tired of this weather " * 40)
+# What a recipe without samples is tested with; the long one only where a long text has an answer.
+SHORT_PROBE_TEXTS = ("ok", "What a great day at the beach with @user, thank you! 😀 http")
+LONG_PROBE_TEXT = "so tired of this weather " * 40
 PROBE_SEED, PROBE_WIDTH, PROBE_HEIGHTS = 7, 64, (48, 64)
 
 
@@ -134,7 +135,7 @@ def record(recipe: Recipe, labels: Sequence[str], reference: Reference) -> Golde
 def questions(recipe: Recipe) -> Iterator[Question]:
     """The recipe's samples, or probes of the task where it has none. Raises RecipeError for one that is no file."""
     if not recipe.samples:
-        yield from _probes(recipe.kind.section)
+        yield from _probes(recipe)
     for number, sample in enumerate(recipe.samples, 1):
         if sample.image is None:
             kind: Literal["text", "json"] = "json" if sample.text is None else "text"
@@ -149,10 +150,11 @@ def questions(recipe: Recipe) -> Iterator[Question]:
             raise RecipeError(f"The sample {file} cannot be read: {error.strerror}.") from None
 
 
-def _probes(section: str | None) -> Iterator[Question]:
-    if section == "text":
-        yield from (Question(f"probe {number}", "text", text) for number, text in enumerate(PROBE_TEXTS, 1))
-    if section != "image":
+def _probes(recipe: Recipe) -> Iterator[Question]:
+    if recipe.kind.section == "text":
+        texts = SHORT_PROBE_TEXTS if recipe.long_text == "error" else (*SHORT_PROBE_TEXTS, LONG_PROBE_TEXT)
+        yield from (Question(f"probe {number}", "text", text) for number, text in enumerate(texts, 1))
+    if recipe.kind.section != "image":
         return
     rng = np.random.default_rng(PROBE_SEED)
     for number, height in enumerate(PROBE_HEIGHTS, 1):
@@ -197,7 +199,10 @@ def differences(
     """
     if isinstance(expected, Mapping) and isinstance(got, Mapping):
         for key, value in expected.items():
-            yield from differences(value, got.get(key), tolerance, f"{where}.{key}", whole=whole)
+            if key in got:
+                yield from differences(value, got[key], tolerance, f"{where}.{key}", whole=whole)
+            else:
+                yield f"{where}.{key} is missing"
         yield from (f"{where}.{key} is not expected" for key in got if whole and key not in expected)
     elif isinstance(expected, list) and isinstance(got, list) and _fits(len(expected), len(got), whole):
         for index, value in enumerate(expected):

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 from marsmith import manifest, mar
 from marsmith.errors import ArchiveError, RecipeError
 from marsmith.nutrition import read_table
+from marsmith.paths import is_dir, is_file
 from marsmith.recipe import Recipe
 from marsmith.resources import handlers_tree
 from marsmith.serving import dump_json
@@ -40,7 +41,7 @@ def code(recipe: Recipe) -> dict[PurePosixPath, mar.Source]:
         PurePosixPath("handlers", file.name): file for file in sorted(tree.glob("*.py"))
     }
     entry = recipe.directory / recipe.handler if recipe.handler else tree / recipe.entry
-    if not entry.is_file():
+    if not is_file(entry):
         raise RecipeError(f"There is no handler {entry}: correct the key handler, or put the file there.")
     return package | {PurePosixPath(recipe.entry): entry}
 
@@ -61,18 +62,35 @@ def extra_files(recipe: Recipe) -> dict[PurePosixPath, Path]:
     files: dict[PurePosixPath, Path] = {}
     for extra in recipe.extra_files:
         path = recipe.directory / extra
-        if not path.resolve().is_relative_to(recipe.directory):
+        if not _resolved(path).is_relative_to(recipe.directory):
             raise RecipeError(
                 f"The extra file {path} is a link out of the recipe's directory: put a copy in its place."
             )
-        try:
-            found = {PurePosixPath(extra, name): file for name, file in walk(path)} if path.is_dir() else {}
-        except (ArchiveError, OSError) as error:
-            raise RecipeError(f"The extra files of {path} cannot be packed: {error}") from None
-        files |= found or {PurePosixPath(extra): path}
+        files |= _below(path, PurePosixPath(extra)) if is_dir(path) else {PurePosixPath(extra): path}
     for name, file in files.items():
         if name.parts[0] in recipe.kind.members:
             raise RecipeError(f"The extra file {name} has the name of what the build writes there: rename it.")
-        if not file.is_file():
+        if not is_file(file):
             raise RecipeError(f"There is no extra file {file} to be read: correct the key extra_files.")
     return files
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError):  # a loop is the second until Python 3.13
+        raise RecipeError(f"The extra file {path} is a link that leads back to itself: repair the link.") from None
+
+
+def _below(directory: Path, name: PurePosixPath) -> dict[PurePosixPath, Path]:
+    """The files in an extra directory of that name."""
+    try:
+        found = {name / file_name: file for file_name, file in walk(directory)}
+    except (ArchiveError, OSError) as error:
+        raise RecipeError(f"The extra files of {directory} cannot be packed: {error}") from None
+    if not found:
+        raise RecipeError(
+            f"The extra directory {directory} holds nothing that is packed: put a file into it, or take it out of the "
+            "key extra_files."
+        )
+    return found

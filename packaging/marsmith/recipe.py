@@ -2,79 +2,48 @@
 
 from __future__ import annotations
 
-import difflib
-import json
 import re
 import tomllib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from packageurl import PackageURL
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
+from pydantic import Field, StrictBool, ValidationError, field_validator, model_validator
 
 from marsmith.errors import RecipeError
+from marsmith.paths import is_dir
+from marsmith.sample import Sample
 from marsmith.serving import EXPLAIN_RUNS, LongText
 from marsmith.tasks import TASKS, Task, TaskName, owners
+from marsmith.values import Count, FilePath, Named, RoutableName, Section
+from marsmith.wording import explained
 
 RECIPE_FILE = "recipe.toml"
-# What TorchServe can route: it refuses a name with "..", and puts name and version into URLs.
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$"
-HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w.-]+)?$", re.ASCII)
-HUB_COMMIT = re.compile(r"^[0-9a-f]{40}$")
-REQUIREMENT = re.compile(r"^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)==(\S+)$", re.ASCII)
+HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w.-]+)?\Z", re.ASCII)
+HUB_COMMIT = re.compile(r"^[0-9a-f]{40}\Z")
+REQUIREMENT = re.compile(r"^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)==(\S+)\Z", re.ASCII)
 # What stands at an archive's root beside the handler, so that a module of that name would never be imported.
 ROOT_FOLDERS = ("handlers", "model")
 # Keys that say something of a handler of one's own.
 HANDLER_KEYS = ("extra_files", "requirements")
 
-RoutableName = Annotated[str, Field(pattern=NAME_PATTERN, max_length=64)]
 
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Serving(_Section):
+class Serving(Section):
     """How TorchServe runs the model. Every key becomes one of model-config.yaml."""
 
-    workers: int = Field(1, ge=1, description="worker processes; each maps the same weights")
-    batch_size: int = Field(16, ge=1, description="requests in a batch, at most")
-    max_batch_delay_ms: int = Field(
-        5, ge=1, description="how long a batch waits for company; TorchServe reads 0 as 100"
-    )
-    response_timeout_s: int = Field(60, ge=1, description="a batch that takes longer ends its worker")
-    startup_timeout_s: int = Field(120, ge=1, description="a worker that loads longer is given up")
-    job_queue_size: int = Field(200, ge=1, description="requests that may wait; the next one is answered 503")
-    max_retry_timeout_s: int = Field(30, ge=1, description="how long a crashing worker is started again")
+    workers: Count = Field(1, description="worker processes; each maps the same weights")
+    batch_size: Count = Field(16, description="requests in a batch, at most")
+    max_batch_delay_ms: Count = Field(5, description="how long a batch waits for company; TorchServe reads 0 as 100")
+    response_timeout_s: Count = Field(60, description="a batch that takes longer ends its worker")
+    startup_timeout_s: Count = Field(120, description="a worker that loads longer is given up")
+    job_queue_size: Count = Field(200, description="requests that may wait; the next one is answered 503")
+    max_retry_timeout_s: Count = Field(30, description="how long a crashing worker is started again")
 
 
-class Sample(_Section):
-    """A request that the archive must answer as the checkpoint does, and the label that you expect of both.
-
-    Of a handler of your own, `expect` is the least that its answer holds; `json` is sent as it is.
-    """
-
-    text: str | None = None
-    image: Path | None = None
-    value: JsonValue = Field(None, alias="json")
-    expect: str | dict[str, JsonValue] | None = None
-
-    @model_validator(mode="after")
-    def _one_input(self) -> Sample:
-        if sum(one is not None for one in (self.text, self.image, self.value)) != 1:
-            raise ValueError("give either text or image, or json for a handler of your own")
-        if self.expect == {}:
-            raise ValueError("expect is empty, so any answer would do: name what the answer must hold")
-        try:
-            json.dumps([self.value, self.expect], allow_nan=False)
-        except ValueError:
-            raise ValueError("JSON has neither nan nor inf: leave them out") from None
-        return self
-
-
-class Recipe(_Section):
+class Recipe(Section):
     """What `marsmith build` needs to know. Paths are relative to the recipe's directory.
 
     `license` is an SPDX expression; `base`, written as a hub id or a package URL, is read as a package URL. With a
@@ -87,21 +56,21 @@ class Recipe(_Section):
     license: str | None = None
     base: str | None = None
     task: TaskName
-    handler: Path | None = None
-    extra_files: list[Path] = []
-    requirements: list[str] = []
-    checkpoint: str | None = Field(None, min_length=1)
-    revision: str | None = None
-    allow_pickle: bool = False
+    handler: FilePath | None = None
+    extra_files: list[FilePath] = Field([])
+    requirements: list[str] = Field([])
+    checkpoint: Named | None = None
+    revision: Named | None = None
+    allow_pickle: StrictBool = False
     precision: Literal["fp32"] = "fp32"
     labels: list[str] | None = None
-    top_k: int = Field(5, ge=1)
+    top_k: Count = 5
     normalise: Literal["none", "tweet"] = "none"
     long_text: LongText = "truncate"
-    explain: bool = False
-    nutrition: Path | None = None
+    explain: StrictBool = False
+    nutrition: FilePath | None = None
     serving: Serving = Serving()
-    samples: list[Sample] = []
+    samples: list[Sample] = Field([])
     directory: Path = Field(exclude=True)
     toml: bytes = Field(exclude=True, repr=False)
 
@@ -164,6 +133,7 @@ class Recipe(_Section):
     @field_validator("requirements")
     @classmethod
     def _pins(cls, requirements: list[str]) -> list[str]:
+        packages: dict[str, str] = {}
         for requirement in requirements:
             match = REQUIREMENT.match(requirement)
             try:
@@ -172,6 +142,10 @@ class Recipe(_Section):
                 raise ValueError(
                     f"{requirement!r} is not one version of one package: write it as in 'regex==2024.11.6'"
                 ) from None
+            name = package_of(requirement)
+            if name in packages:
+                raise ValueError(f"{packages[name]!r} and {requirement!r} are of one package: keep one of them")
+            packages[name] = requirement
         return requirements
 
     @model_validator(mode="after")
@@ -191,13 +165,16 @@ class Recipe(_Section):
         for key in HANDLER_KEYS:
             if not own and getattr(self, key):
                 raise ValueError(f"{key} is for a handler of your own only: name it with the key handler")
-        for number, sample in enumerate(self.samples):
+        for requirement in self.requirements:
+            if package_of(requirement) in self.kind.requirements:
+                raise ValueError(f"requirements: {requirement!r} is what the {self.task} task brings: leave it out")
+        for number, sample in enumerate(self.samples, start=1):
             if not own and sample.value is not None:
-                raise ValueError(f"samples.{number}: json is for a handler of your own only: give text or image")
+                raise ValueError(f"samples {number}: json is for a handler of your own only: give text or image")
             if sample.expect is not None and isinstance(sample.expect, str) == own:
                 remedy = "the least of its answer, as in {rating = 4.2}" if own else "the label, as in 'positive'"
                 whose = "a handler of your own" if own else "the checkpoint"
-                raise ValueError(f"samples.{number}: expect of {whose} is {remedy}")
+                raise ValueError(f"samples {number}: expect of {whose} is {remedy}")
         return self
 
     @property
@@ -230,35 +207,23 @@ class Recipe(_Section):
             raise RecipeError(
                 f"There is no recipe at {file}. Name a recipe file or a directory with a {RECIPE_FILE}."
             ) from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise RecipeError(f"The recipe {file} cannot be read: {error}. It must be a TOML file.") from None
         try:
             return cls.model_validate({**raw, "directory": file.parent.resolve(), "toml": toml})
         except ValidationError as error:
-            raise RecipeError(f"The recipe {file} is not right: {_explain(error)}.") from None
+            raise RecipeError(f"The recipe {file} is not right: {explained(error, SECTIONS)}.") from None
 
 
 def recipe_file(path: Path) -> Path:
     """The recipe file that a user named, or the one of the directory that they named."""
-    return path / RECIPE_FILE if path.is_dir() else path
+    return path / RECIPE_FILE if is_dir(path) else path
 
 
-def _explain(error: ValidationError) -> str:
-    return "; ".join(_explain_one(dict(detail)) for detail in error.errors())
+def package_of(requirement: str) -> str:
+    """The canonical name of the package of a requirement NAME==VERSION."""
+    return canonicalize_name(requirement.partition("==")[0])
 
 
-def _explain_one(detail: dict[str, object]) -> str:
-    location = detail["loc"]
-    keys = [str(key) for key in location] if isinstance(location, tuple) else []
-    where = ".".join(keys)
-    if detail["type"] == "extra_forbidden":
-        model = Serving if keys[0] == "serving" else Sample if keys[0] == "samples" else Recipe
-        known = [field.alias or name for name, field in model.model_fields.items()]
-        close = difflib.get_close_matches(keys[-1], known, n=1)
-        return f"it has a key {where} that nobody reads" + (f", did you mean {close[0]}?" if close else "")
-    if detail["type"] == "missing":
-        return f"the key {where} is missing"
-    if detail["type"] == "string_pattern_mismatch":
-        return f"{where} may hold letters, digits, '_', '-' and single dots, and begins with a letter or digit"
-    message = re.sub(r"^Value error, ", "", str(detail["msg"]))
-    return f"{where}: {message}" if where else message
+# The tables of a recipe by name; the recipe itself has none.
+SECTIONS: dict[str, type[Section]] = {"": Recipe, "serving": Serving, "samples": Sample}

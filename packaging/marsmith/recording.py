@@ -20,7 +20,7 @@ from marsmith.worker import Worker, WorkerRequest
 
 
 def record(recipe: Recipe, members: mar.Members, scratch: Path) -> Golden:
-    """The recipe's samples, or probes where it has none, with what is expected of the archive of `members`.
+    """The recipe's samples, or the probes of a task that has any, with what is expected of the archive of `members`.
 
     It is packed into the directory `scratch` and asked one by one what the recipe does not say; the build replays in
     batches, so an answer that depends on its neighbours or on chance shows. Raises RecipeError, ServerError when it

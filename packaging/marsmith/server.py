@@ -25,8 +25,8 @@ from marsmith.errors import ArchiveError, ServerError
 from marsmith.java import java_home
 from marsmith.manifest import CONFIG_FILE
 from marsmith.progress import Progress, silent
-from marsmith.recipe import NAME_PATTERN
 from marsmith.untrusted import mapping
+from marsmith.values import NAME_PATTERN
 from marsmith.verify import verify
 
 READY_TIMEOUT_S = 180

@@ -94,6 +94,45 @@ def test_golden_answers_are_compared_with_their_tolerance(food_archive: Built, t
     assert after.startswith("answer.dishes[0].score is 0.5, not ")
 
 
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        (
+            lambda request: request["expect"].update(unit="kcal"),
+            ("answer.unit is not expected", "answer.unit is missing"),
+        ),
+        (
+            lambda request: request["expect"].update(unit=None),
+            ("answer.unit is not expected", "answer.unit is missing"),
+        ),
+        (
+            lambda one: one["expect"]["dishes"].pop(),
+            ("answer.dishes is a list of 2, not a list of 3", "answer.dishes is a list of 3, not a list of 2"),
+        ),
+    ],
+)
+def test_what_is_expected_more_or_less_is_a_change(
+    food_archive: Built, tmp_path: Path, edit: Callable[[Any], None], says: tuple[str, str], turned: bool
+) -> None:
+    other = edited(
+        food_archive,
+        tmp_path / "m.mar",
+        lambda files: edit_json(files, mar.GOLDEN, lambda golden: edit(golden["requests"][0])),
+    )
+    pair = (other, food_archive.path) if turned else (food_archive.path, other)
+    assert of_kind(diff(*pair), "golden") == [("probe 1", "", says[turned])]
+
+
+def test_an_answer_that_is_expected_whole_is_a_change(food_archive: Built, tmp_path: Path) -> None:
+    def edit(golden: dict[str, Any]) -> None:
+        golden["requests"][0]["whole"] = True
+        golden["requests"][1]["whole"] = False
+
+    other = edited(food_archive, tmp_path / "m.mar", lambda files: edit_json(files, mar.GOLDEN, edit))
+    assert of_kind(diff(food_archive.path, other), "golden") == [("probe 1 whole", "False", "True")]
+
+
 def test_another_question_is_said_without_showing_it(sentiment_archive: Built, tmp_path: Path) -> None:
     def edit(golden: dict[str, Any]) -> None:
         golden["requests"][0]["text"] = "a private text"

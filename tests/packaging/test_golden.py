@@ -115,7 +115,7 @@ EXPECTED = {"label": "a", "scores": {"a": 0.7, "b": 0.3}, "dishes": [{"label": "
         ({"scores": {"a": float("nan"), "b": 0.3}}, "answer.scores.a is nan, not 0.7"),
         ({"scores": {"a": True, "b": 0.3}}, "answer.scores.a is True, not 0.7"),
         ({"scores": {"a": 10**400, "b": 0.3}}, f"answer.scores.a is {10**400!r}, not 0.7"),
-        ({"scores": {"a": 0.7}}, "answer.scores.b is None, not 0.3"),
+        ({"scores": {"a": 0.7}}, "answer.scores.b is missing"),
         ({"scores": [0.7, 0.3]}, "answer.scores is a list of 2, not a dict of 2"),
         ({"dishes": []}, "answer.dishes is a list of 0, not a list of 1"),
         ({"dishes": [{"label": "z"}]}, "answer.dishes[0].label is 'z', not 'x'"),
@@ -125,13 +125,22 @@ def test_differences_are_named_by_their_place(change: dict[str, Any], says: str 
     assert list(differences(EXPECTED, EXPECTED | change, 1e-4)) == ([says] if says else [])
 
 
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(
+    ("got", "says"),
+    [({"unit": None}, None), ({}, "answer.unit is missing"), ({"unit": 0}, "answer.unit is 0, not None")],
+)
+def test_a_null_is_not_what_is_missing(got: dict[str, Any], says: str | None, whole: bool) -> None:
+    assert list(differences({"unit": None}, got, 1e-4, whole=whole)) == ([says] if says else [])
+
+
 @pytest.mark.parametrize(
     ("got", "says"),
     [
         ({"sum": 1, "all": [1]}, None),
         ({"sum": 1, "all": [1], "more": 2}, "answer.more is not expected"),
         ({"sum": 1, "all": [1, 2]}, "answer.all is a list of 2, not a list of 1"),
-        ({"sum": 1}, "answer.all is None, not a list of 1"),
+        ({"sum": 1}, "answer.all is missing"),
     ],
 )
 def test_a_whole_answer_holds_nothing_more(got: dict[str, Any], says: str | None) -> None:

@@ -46,7 +46,7 @@ def test_a_directory_stands_for_its_recipe(tmp_path: Path) -> None:
         (MINIMAL + "[serving]\nworkers = 0", "serving.workers"),  # pytorch/serve#2038: no minimum above a maximum
         (MINIMAL + 'labels = ["a", "a"]', "labels must be distinct"),
         (MINIMAL + 'nutrition = "n.csv"', "nutrition is for the food task only"),
-        (MINIMAL + 'long_text = "cut"', "long_text: Input should be 'truncate', 'error' or 'window'"),
+        (MINIMAL + 'long_text = "cut"', "long_text must be 'truncate', 'error' or 'window'"),
         (MINIMAL.replace("sentiment", "food") + 'long_text = "error"', "long_text is for the sentiment task only"),
         (MINIMAL + '[[samples]]\nexpect = "a"', "give either text or image"),
         (
@@ -59,7 +59,7 @@ def test_a_directory_stands_for_its_recipe(tmp_path: Path) -> None:
         (MINIMAL + 'base = "org/base@main"', "base: 'main' is no commit of the hub, and branches and tags move"),
         (MINIMAL + 'base = "pkg:huggingface/org/base@v1"', "base: 'v1' is no commit of the hub"),
         (MINIMAL + 'base = "org/base@"', "names no checkpoint"),
-        (MINIMAL + 'description = ""', "description: String should have at least 1 character"),
+        (MINIMAL + 'description = ""', "description must not be empty"),
         (MINIMAL + "name", "cannot be read"),
         ('name = "m"\ntask = "sentiment"', "the key checkpoint is missing"),
         ('name = "m"\ntask = "custom"', "the custom task needs a handler: name your file, as in handler = 'rating.py'"),
@@ -78,22 +78,42 @@ def test_a_directory_stands_for_its_recipe(tmp_path: Path) -> None:
         (CUSTOM + 'requirements = ["regex"]', "'regex' is not one version of one package"),
         (CUSTOM + 'requirements = ["regex>=1"]', "'regex>=1' is not one version of one package"),
         (CUSTOM + 'requirements = ["regex==1.*"]', "'regex==1.*' is not one version of one package"),
+        (CUSTOM + 'requirements = ["regex==1\\n"]', "is not one version of one package"),
+        (
+            CUSTOM + 'requirements = ["regex==1", "Regex==1"]',
+            "requirements: 'regex==1' and 'Regex==1' are of one package: keep one of them",
+        ),
+        (CUSTOM + 'requirements = ["a-b==1", "a_B==2"]', "'a-b==1' and 'a_B==2' are of one package"),
+        (
+            CUSTOM + 'requirements = ["NumPy==1"]',
+            "requirements: 'NumPy==1' is what the custom task brings: leave it out",
+        ),
+        (CUSTOM + "top_k = 3", "top_k is for the food task only"),
         (CUSTOM + 'requirements = ["-r other.txt"]', "'-r other.txt' is not one version of one package"),
         (CUSTOM + 'requirements = ["a @ https://example.org/a.whl"]', "is not one version of one package"),
-        (MINIMAL + "[[samples]]\njson = [1]", "samples.0: json is for a handler of your own only: give text or image"),
+        (MINIMAL + "[[samples]]\njson = [1]", "samples 1: json is for a handler of your own only: give text or image"),
         (
             MINIMAL + '[[samples]]\ntext = "a"\nexpect = {label = "a"}',
-            "samples.0: expect of the checkpoint is the label",
+            "samples 1: expect of the checkpoint is the label",
         ),
         (
             CUSTOM + '[[samples]]\ntext = "a"\nexpect = "a"',
             "expect of a handler of your own is the least of its answer",
         ),
-        (CUSTOM + '[[samples]]\ntext = "a"\nexpect = {}', "expect is empty, so any answer would do"),
+        (CUSTOM + '[[samples]]\ntext = "a"\nexpect = {}', "samples 1.expect: any answer holds an empty table or list"),
         (CUSTOM + '[[samples]]\ntext = "a"\njson = 1', "give either text or image, or json"),
         (CUSTOM + "[[samples]]\njson = [nan]", "JSON has neither nan nor inf"),
-        (CUSTOM + "[[samples]]\njson = [2026-11-29]", "samples.0.json"),  # JSON has no dates
-        (CUSTOM + '[[samples]]\njso = "a"', "samples.0.jso that nobody reads, did you mean json?"),
+        (
+            CUSTOM + "[[samples]]\njson = [2026-11-29]",
+            "samples 1.json: JSON has neither nan nor inf, and no dates",
+        ),  # JSON has no dates
+        (
+            CUSTOM + '[[samples]]\ntext = "a"\nexpect = {scores = {}}',
+            "samples 1.expect: any answer holds an empty table",
+        ),
+        (CUSTOM + '[[samples]]\ntext = "a"\nexpect = {all = [1, []]}', "samples 1.expect: any answer holds an empty"),
+        (CUSTOM + "[[samples]]\njson = " + "[" * 5000, "cannot be read"),
+        (CUSTOM + '[[samples]]\njso = "a"', "samples 1.jso that nobody reads, did you mean json?"),
     ],
 )
 def test_a_wrong_recipe_is_refused_with_the_key_named(tmp_path: Path, text: str, says: str) -> None:
@@ -101,6 +121,62 @@ def test_a_wrong_recipe_is_refused_with_the_key_named(tmp_path: Path, text: str,
         Recipe.load(write(tmp_path, text))
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (MINIMAL + "version = 1.0", "version must be text in quotes"),
+        (MINIMAL + "description = ['a']", "description must be text in quotes"),
+        (MINIMAL + "license = 3", "license must be text in quotes"),
+        (MINIMAL + "base = 3", "base must be text in quotes"),
+        (MINIMAL + "revision = 3", "revision must be text in quotes"),
+        (MINIMAL + 'labels = "a"', "labels must be a list in brackets"),
+        (MINIMAL + 'labels = ["a", 3]', "labels 2 must be text in quotes"),
+        (MINIMAL + 'explain = "yes"', "explain must be true or false"),
+        (MINIMAL + "allow_pickle = 1", "allow_pickle must be true or false"),
+        (MINIMAL + "precision = 16", "precision must be 'fp32'"),
+        (MINIMAL + "long_text = true", "long_text must be 'truncate', 'error' or 'window'"),
+        (MINIMAL + "serving = 3", "serving must be a table"),
+        (MINIMAL + "samples = 3", "samples must be a list in brackets"),
+        (MINIMAL + "samples = [3]", "samples 1 must be a table"),
+        (MINIMAL + "[serving]\nworkers = true", "serving.workers must be a whole number"),
+        (MINIMAL + "[serving]\nworkers = '2'", "serving.workers must be a whole number"),
+        (MINIMAL + "[serving]\nworkers = 2.0", "serving.workers must be a whole number"),
+        (MINIMAL + "[serving]\nworkers = 0", "serving.workers must be 1 or more"),
+        (MINIMAL + "[[samples]]\ntext = 3", "samples 1.text must be text in quotes"),
+        (MINIMAL + "[[samples]]\nimage = 3", "samples 1.image must be a path in quotes"),
+        (MINIMAL + "[[samples]]\ntext = 'a'\nexpect = 3", "samples 1.expect: name a label in quotes, or of a handler"),
+        (MINIMAL.replace('"sentiment"', "3"), "task must be 'sentiment', 'food' or 'custom'"),
+        (MINIMAL.replace('"m"', f'"{"m" * 65}"'), "name may have 64 characters at most"),
+        (CUSTOM.replace('"h.py"', '["h.py"]'), "handler must be a path in quotes"),
+        (CUSTOM + "extra_files = [3]", "extra_files 1 must be a path in quotes"),
+        (CUSTOM + "requirements = [3]", "requirements 1 must be text in quotes"),
+        (CUSTOM + "[[samples]]\njson = 2024-01-01", "samples 1.json: JSON has neither nan nor inf, and no dates"),
+    ],
+)
+def test_a_value_of_another_kind_is_one_fault_in_plain_words(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(RecipeError) as raised:
+        Recipe.load(write(tmp_path, text))
+    _, _, fault = str(raised.value).partition(" is not right: ")
+    assert fault.startswith(says)
+    assert ";" not in fault
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MINIMAL.replace('"."', r'"a\u0000b"'),
+        MINIMAL + r'revision = "a\u0000b"',
+        MINIMAL.replace("sentiment", "food") + r'nutrition = "a\u0000b.csv"',
+        MINIMAL + "[[samples]]\n" + r'image = "a\u0000b.png"',
+        CUSTOM.replace("h.py", r"h\u0000.py"),
+        CUSTOM + r'extra_files = ["a", "b\u0000"]',
+    ],
+)
+def test_a_nul_is_in_no_name_of_a_file(tmp_path: Path, text: str) -> None:
+    with pytest.raises(RecipeError, match="no name of a file holds a NUL character: take it out"):
+        Recipe.load(write(tmp_path, text))
 
 
 def test_a_missing_recipe_says_where_it_was_looked_for(tmp_path: Path) -> None:

@@ -26,10 +26,11 @@ def lint_code(tree: Tree, manifest: Mapping[str, Any]) -> list[Finding]:
     modules = Modules.of(tree, parsed)
     text = named(manifest, "handler")
     roots = [named(manifest, "modelFile")]
+    recipe = "marsmith" in manifest  # built by one, which is what can be corrected
     if text and manifest.get("runtime") != LSP:
         handler = Handler.of(text)
         roots.append(handler.find(modules) or "")
-        findings += lint_entry(tree, modules, handler)
+        findings += lint_entry(tree, modules, handler, recipe=recipe)
         findings += lint_loading(tree, manifest, modules, handler)
-    findings += lint_imports(modules, required(tree, manifest), roots)
+    findings += lint_imports(modules, required(tree, manifest), roots, recipe=recipe)
     return [*findings, *lint_shadows(modules), *lint_metrics(modules)]

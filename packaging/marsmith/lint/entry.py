@@ -23,6 +23,12 @@ LOADING_HANDLERS = (
 BUILT_IN_HANDLERS = (*LOADING_HANDLERS, "vllm_handler", "trt_llm_handler")
 # What TorchServe calls an entry class's methods with, `self` included.
 METHODS = {"handle": ("data", "context"), "initialize": ("context",)}
+# What to do where TorchServe cannot tell the entry point.
+ENTRY_REMEDY = "Leave one class or one function handle(data, context), and import the rest from another module."
+ENTRY_REMEDY_OF_RECIPE = (
+    "Leave the handler's class alone: put others into a file beside it, such as NAME.py, name that in the recipe's key "
+    "extra_files, and import it as model.NAME."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +57,15 @@ class Handler:
         return self.text in BUILT_IN_HANDLERS and self.find(modules) is None
 
 
-def lint_entry(tree: Tree, modules: Modules, handler: Handler) -> Iterator[Finding]:
-    """What is wrong with the handler's module and its entry point."""
+def lint_entry(tree: Tree, modules: Modules, handler: Handler, *, recipe: bool = False) -> Iterator[Finding]:
+    """What is wrong with the handler's module and its entry point. With `recipe`, the remedy names a recipe's keys."""
     if handler.is_built_in(modules):
         return
     member = handler.find(modules)
     if member is None:
         yield _missing(tree, handler)
     elif member in modules.parsed:
-        yield from _entry_point(modules.parsed[member], handler, member)
+        yield from _entry_point(modules.parsed[member], handler, member, recipe=recipe)
 
 
 def _missing(tree: Tree, handler: Handler) -> Finding:
@@ -77,7 +83,7 @@ def _missing(tree: Tree, handler: Handler) -> Finding:
     return Finding("M101", mar.MANIFEST, f"The handler {handler.text} is not at the archive's root.{built_in}", remedy)
 
 
-def _entry_point(module: ast.Module, handler: Handler, where: str) -> Iterator[Finding]:
+def _entry_point(module: ast.Module, handler: Handler, where: str, *, recipe: bool) -> Iterator[Finding]:
     """pytorch/serve#463, #1260."""
     bound = bindings(module)
     name = handler.function or "handle"
@@ -101,7 +107,7 @@ def _entry_point(module: ast.Module, handler: Handler, where: str) -> Iterator[F
             "M105",
             where,
             f"TorchServe cannot tell the entry point: the module defines {listed}.",
-            "Leave one class or one function handle(data, context), and import the rest from another module.",
+            ENTRY_REMEDY_OF_RECIPE if recipe else ENTRY_REMEDY,
         )
         return
     ((name, node),) = found.items()

@@ -86,7 +86,7 @@ RULES: dict[str, Rule] = {
     "M501": _error("`model/serving.json` is missing or not valid"),
     "M502": _error("`model/serving.json` has no labels"),
     "M503": _error("an archive of Marsmith without `MAR-INF/digests.json`"),
-    "M504": _warning("an archive of Marsmith without `MAR-INF/golden.json`"),
+    "M504": _warning("an archive of Marsmith without golden requests in `MAR-INF/golden.json`"),
     "M601": _error("the checkpoint cannot be built from"),
     "M602": _error("the checkpoint's weights are a pickle only, and the recipe does not allow that"),
     "M603": _warning("a pickle beside the checkpoint's safetensors"),
@@ -95,6 +95,8 @@ RULES: dict[str, Rule] = {
     "M606": _warning("the recipe has no samples, so only built-in probes test the archive"),
     "M607": _error("the handler needs a package that this machine has, but that the recipe does not require"),
     "M608": _error("the recipe requires another version of a package than the one that would be tested here"),
+    "M609": _error("the recipe has no samples and its task no built-in probes, so nothing would test the archive"),
+    "M610": _error("the recipe asks for explanations that its handler does not give"),
 }
 
 

@@ -40,7 +40,8 @@ IMPORT_NAMES = {
 CATCHING = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 # An `if` that asks one of these chooses between modules that are not all there.
 CONDITIONS = frozenset({"version_info", "platform", "name", "find_spec", "machine", "system"})
-
+# The archive's folder of what is no code of Marsmith, a recipe's extra files among it.
+MODEL = "model"
 
 Import = ast.Import | ast.ImportFrom
 
@@ -69,29 +70,48 @@ def provided(requirements: Iterable[str]) -> frozenset[str]:
     return frozenset(modules)
 
 
-def lint_imports(modules: Modules, requirements: Iterable[str], roots: Iterable[str]) -> Iterator[Finding]:
+def lint_imports(
+    modules: Modules, requirements: Iterable[str], roots: Iterable[str], *, recipe: bool = False
+) -> Iterator[Finding]:
     """A finding for each import that neither the archive, nor this environment, nor a requirement resolves.
 
     `requirements` are canonical package names, `roots` the members that the worker imports itself. An error is what
     runs when the worker loads, and everything in the roots; a warning is what may never run. An import that the code
-    expects to fail is left alone.
+    expects to fail is left alone. With `recipe`, the remedy is said in a recipe's keys.
     """
     known = frozenset(sys.stdlib_module_names) | installed().keys() | WORKER_MODULES | provided(requirements)
     roots = frozenset(roots)
     loaded = _loaded(modules, roots)
     for member, tree in modules.parsed.items():
         certain = set(expected_imports(tree, at_load=member not in roots)) if member in loaded else set()
-        lines: dict[tuple[str, bool], int] = {}
+        found: dict[tuple[str, bool], Import] = {}
         for node in sorted(expected_imports(tree), key=lambda one: one.lineno):
             for name in _unresolved(node, member, modules, known):
-                lines.setdefault((name, node in certain), node.lineno)
-        for (name, is_certain), line in lines.items():
+                found.setdefault((name, node in certain), node)
+        for (name, is_certain), node in found.items():
             yield Finding(
                 "M107" if is_certain else "M111",
-                f"{member}:{line}",
+                f"{member}:{node.lineno}",
                 f"The import of {name} does not resolve.",
-                "Pack the module, require its package in requirements.txt, or correct the name.",
+                _remedy(node, name, modules, recipe=recipe),
             )
+
+
+def _remedy(node: Import, name: str, modules: Modules, *, recipe: bool) -> str:
+    """What to do about an import; of a module that lies in the archive's model/, by what name it is imported."""
+    named = [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        named = [node.module] if node.module else named
+    for one in named:
+        packed = f"{MODEL}.{one}"
+        if one.startswith(name.lstrip(".")) and packed in modules:
+            return f"Import it as {packed}: it lies in {MODEL}/."
+    if recipe:
+        return (
+            f"Name a module of your own in the recipe's key extra_files and import it as {MODEL}.NAME, require a "
+            "package in its key requirements, or correct the name."
+        )
+    return "Pack the module, require its package in requirements.txt, or correct the name."
 
 
 def unrequired(modules: Modules, requirements: Iterable[str], roots: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -134,11 +154,11 @@ def _targets(node: Import, member: str) -> list[str]:
     """All that a statement may import: the module that it names, and what could be a module in it."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
-    source = _source(node, member)
+    source = source_of(node, member)
     return [source, *(f"{source}.{alias.name}" for alias in node.names)] if source else []
 
 
-def _source(node: ast.ImportFrom, member: str) -> str | None:
+def source_of(node: ast.ImportFrom, member: str) -> str | None:
     """The whole name of the module that a `from` names; None when it leaves the file's package."""
     if not node.level:
         return node.module
@@ -192,7 +212,7 @@ def _unresolved(node: Import, member: str, modules: Modules, known: frozenset[st
     if isinstance(node, ast.Import):
         yield from (lacking for alias in node.names if (lacking := _lacking(alias.name, modules, known)))
         return
-    source = _source(node, member)
+    source = source_of(node, member)
     if source is None:
         yield "." * node.level + (node.module or "")
         return

@@ -11,7 +11,7 @@ from typing import Any
 from marsmith import mar
 from marsmith.lint.findings import Finding
 from marsmith.lint.tree import Tree
-from marsmith.recipe import NAME_PATTERN
+from marsmith.values import NAME_PATTERN
 
 RUNTIMES = ("python", "python3", "LSP")
 # The keys that name a member.

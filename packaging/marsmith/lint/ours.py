@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
 from marsmith import mar
+from marsmith.limits import MAX_GOLDEN_BYTES
 from marsmith.lint.findings import Finding
 from marsmith.lint.tree import Tree
 from marsmith.serving import Serving
@@ -44,10 +46,19 @@ def _lint_missing(tree: Tree) -> Iterator[Finding]:
         yield Finding(
             "M503", mar.DIGESTS, "Nothing can be verified without it.", "Build the archive again with marsmith build."
         )
-    if mar.GOLDEN not in tree.sizes:
+    if not _has_golden_requests(tree):
         yield Finding(
             "M504",
             mar.GOLDEN,
             "No request is recorded whose answer a server must repeat.",
             "Build the archive again with marsmith build.",
         )
+
+
+def _has_golden_requests(tree: Tree) -> bool:
+    try:
+        golden = json.loads(tree.text(mar.GOLDEN, MAX_GOLDEN_BYTES) or "null")
+    except (ValueError, RecursionError):
+        return False
+    requests = golden.get("requests") if isinstance(golden, dict) else None
+    return isinstance(requests, list) and bool(requests)

@@ -15,16 +15,18 @@ from marsmith.checkpoint import HUB_ID, PICKLED_WEIGHTS, WEIGHTS, WEIGHTS_INDEX,
 from marsmith.errors import CheckpointError, RecipeError
 from marsmith.limits import MAX_HEAD_BYTES, MAX_SAMPLE_BYTES
 from marsmith.lint import lint
+from marsmith.lint.explaining import lint_explaining
 from marsmith.lint.findings import Finding
 from marsmith.lint.imports import installed, unrequired
 from marsmith.lint.manifest import read_manifest
 from marsmith.lint.modules import Modules, parse
 from marsmith.lint.pickles import kind_of
-from marsmith.lint.requirements import required
+from marsmith.lint.requirements import is_servers_own, required
 from marsmith.lint.sources import lint_sources
 from marsmith.lint.tree import Tree
+from marsmith.paths import is_dir, is_file
 from marsmith.planned import code, extra_files, nutrition, planned
-from marsmith.recipe import Recipe
+from marsmith.recipe import Recipe, package_of
 
 # What transformers and tokenizers read of a checkpoint's directory.
 READ = (
@@ -54,10 +56,13 @@ def lint_recipe(path: Path) -> list[Finding]:
     if not any(one.where == "handler" for one in findings):
         broken = {one.where: Recipe.model_fields[one.where].get_default() for one in findings if one.where in PARTS}
         tree = Tree.of(planned(recipe.model_copy(update=broken), recipe.checkpoint or ""))
-        findings += [*lint(tree), *_lint_packages(recipe, tree)]
+        modules = Modules.of(tree, parse(tree)[0])
+        findings += [*lint(tree), *_lint_packages(recipe, tree, modules)]
+        if recipe.explain and recipe.handler:
+            findings += lint_explaining(modules, recipe.entry)
     if recipe.checkpoint is not None:
         local = recipe.directory / recipe.checkpoint
-        if local.is_dir() or not HUB_ID.match(recipe.checkpoint) or recipe.checkpoint.startswith("."):
+        if is_dir(local) or not HUB_ID.match(recipe.checkpoint) or recipe.checkpoint.startswith("."):
             findings += _lint_checkpoint(recipe, recipe.checkpoint, local)
     return sorted(findings, key=lambda one: (one.code, one.where, one.message))
 
@@ -71,10 +76,9 @@ def _lint_files(recipe: Recipe) -> Iterator[Finding]:
             yield Finding("M605", key, str(error), "Correct the path or the file.")
 
 
-def _lint_packages(recipe: Recipe, tree: Tree) -> Iterator[Finding]:
+def _lint_packages(recipe: Recipe, tree: Tree, modules: Modules) -> Iterator[Finding]:
     """What the worker imports, and what is installed where the golden requests will be asked."""
-    modules, manifest = Modules.of(tree, parse(tree)[0]), read_manifest(tree)
-    for module, where in unrequired(modules, required(tree, manifest), [recipe.entry]):
+    for module, where in unrequired(modules, required(tree, read_manifest(tree)), [recipe.entry]):
         pins = [f"{name}=={version(name)}" for name in sorted(installed()[module])]
         yield Finding(
             "M607",
@@ -83,6 +87,8 @@ def _lint_packages(recipe: Recipe, tree: Tree) -> Iterator[Finding]:
             f"Require it in the recipe: requirements = {pins}.",
         )
     for requirement in recipe.requirements:
+        if is_servers_own(package_of(requirement)):
+            continue  # M304 says to leave it out
         name, _, pin = requirement.partition("==")
         here = _installed_version(name)
         if here is None or Version(here) != Version(pin):
@@ -129,7 +135,7 @@ def _lint_checkpoint(recipe: Recipe, name: str, directory: Path) -> Iterator[Fin
 
 
 def _names(directory: Path, pattern: str) -> list[str]:
-    return sorted(file.name for file in directory.glob(pattern))
+    return sorted(file.name for file in directory.glob(pattern)) if is_dir(directory) else []
 
 
 def _root(directory: Path) -> Path:
@@ -168,9 +174,19 @@ def _pickles_beside(directory: Path) -> Iterator[Finding]:
 
 def _lint_samples(recipe: Recipe) -> Iterator[Finding]:
     """A sample's text is never quoted."""
-    if not recipe.samples:
+    if not recipe.samples and recipe.kind.section:
         yield Finding(
-            "M606", "samples", "The recipe has no samples to test the archive with.", "Add [[samples]] with expect."
+            "M606",
+            "samples",
+            "The recipe has no samples, so only built-in probes test the archive.",
+            "Add [[samples]] with expect.",
+        )
+    elif not recipe.samples:
+        yield Finding(
+            "M609",
+            "samples",
+            f"The recipe has no samples, and the {recipe.task} task has no probes: nothing would test the archive.",
+            "Add [[samples]], each with text, image or json, and what you expect of the answer.",
         )
     for number, sample in enumerate(recipe.samples, start=1):
         if sample.image is None:
@@ -186,7 +202,7 @@ def _lint_samples(recipe: Recipe) -> Iterator[Finding]:
 def _head(file: Path) -> bytes | None:
     """The first bytes of a regular file; None when there is none that can be read."""
     try:
-        if not file.is_file():
+        if not is_file(file):
             return None
         with file.open("rb") as stream:
             return stream.read(MAX_HEAD_BYTES)

@@ -99,6 +99,11 @@ def lint_requirements(tree: Tree, manifest: Mapping[str, Any]) -> list[Finding]:
     return [*findings, *_lint_together(found, member)]
 
 
+def is_servers_own(package: str) -> bool:
+    """Whether the server brings a package, by its canonical name."""
+    return package in SERVERS_OWN or package.startswith(SERVERS_OWN_PREFIX)
+
+
 def _lint_line(line: Line, where: str, tree: Tree) -> Iterator[Finding]:
     """The line's text is not quoted: an option or a URL may hold a password."""
     requirement = line.requirement
@@ -106,7 +111,7 @@ def _lint_line(line: Line, where: str, tree: Tree) -> Iterator[Finding]:
         yield from _lint_other(line.text, where, tree)
         return
     name = canonicalize_name(requirement.name)
-    if name in SERVERS_OWN or name.startswith(SERVERS_OWN_PREFIX):
+    if is_servers_own(name):
         yield Finding(
             "M304",
             where,

@@ -23,7 +23,7 @@ OURS: dict[str, bytes | str] = {
     **SOUND,
     "MAR-INF/MANIFEST.json": json.dumps({**MANIFEST, "marsmith": {"version": "1"}}),
     "MAR-INF/digests.json": b"{}",
-    "MAR-INF/golden.json": b"{}",
+    "MAR-INF/golden.json": b'{"requests": [{"name": "text 1"}]}',
     "model/serving.json": SERVING,
 }
 
@@ -49,6 +49,13 @@ def test_a_whole_archive_has_no_finding() -> None:
 def test_what_an_archive_of_marsmith_lacks_is_found_only_when_it_is_whole(name: str, code: str) -> None:
     assert codes(lint(sealed(without(name)))) == [code]
     assert codes(lint(tree(without(name)))) == []
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"\xff", b"[]", b"[" * 10_000, b"{}", b'{"requests": []}', b'{"requests": {"a": 1}}']
+)
+def test_golden_requests_of_which_there_is_none_are_found(text: bytes) -> None:
+    assert codes(lint(sealed({**OURS, "MAR-INF/golden.json": text}))) == ["M504"]
 
 
 def test_an_archive_of_somebody_else_lacks_nothing() -> None:

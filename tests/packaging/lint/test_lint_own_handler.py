@@ -52,8 +52,16 @@ def test_a_sound_handler_has_no_finding(tmp_path: Path) -> None:
     assert lint_recipe(custom(tmp_path)) == []
 
 
-def test_a_custom_recipe_without_samples_is_warned_of(tmp_path: Path) -> None:
-    assert codes(lint_recipe(custom(tmp_path, samples=[]))) == ["M606"]
+def test_a_custom_recipe_without_samples_would_be_tested_by_nothing(tmp_path: Path) -> None:
+    recipe = custom(tmp_path, samples=[])
+    assert codes(lint_recipe(recipe)) == ["M609"]
+    assert "nothing would test the archive. Add [[samples]]" in refusal(recipe, tmp_path / "out")
+
+
+def test_a_handler_over_a_checkpoint_has_probes(tmp_path: Path) -> None:
+    sentiment_checkpoint(tmp_path)
+    finding = only(lint_recipe(custom(tmp_path, task="sentiment", checkpoint=".", samples=[])), "M606")
+    assert (finding.severity, "only built-in probes" in finding.message) == ("warning", True)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +80,34 @@ def test_the_file_is_linted_as_any_handler_is(tmp_path: Path, code: str, finding
     recipe = custom(tmp_path, code)
     assert only(lint_recipe(recipe), finding).where == where
     assert f"{finding} {where}" in refusal(recipe, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("from lexicon.words import W", "model.lexicon.words"),
+        ("import lexicon.words", "model.lexicon.words"),
+        ("from lexicon import words", "model.lexicon"),
+        ("from .lexicon.words import W", "model.lexicon.words"),
+        ("from . import lexicon", "model.lexicon"),
+    ],
+)
+def test_a_module_among_the_extra_files_is_imported_by_another_name(tmp_path: Path, statement: str, name: str) -> None:
+    (tmp_path / "lexicon").mkdir()
+    (tmp_path / "lexicon/words.py").write_text("W = 1\n")
+    recipe = custom(tmp_path, f"{statement}\n{HANDLER}", extra_files=["lexicon"])
+    assert only(lint_recipe(recipe), "M107").remedy == f"Import it as {name}: it lies in model/."
+    custom(tmp_path, f"from model.lexicon.words import W\n{HANDLER}", extra_files=["lexicon"])
+    assert lint_recipe(recipe) == []
+
+
+def test_a_remedy_names_the_keys_of_the_recipe(tmp_path: Path) -> None:
+    """There is no requirements.txt to be written in."""
+    remedy = only(lint_recipe(custom(tmp_path, "import lexicon.words\n" + HANDLER)), "M107").remedy
+    assert "key extra_files and import it as model.NAME, require a package in its key requirements" in remedy
+    remedy = only(lint_recipe(custom(tmp_path, HANDLER + "\nclass Helper: ...\n")), "M105").remedy
+    assert "put others into a file beside it, such as NAME.py, name that in the recipe's key extra_files" in remedy
+    assert "import it as model.NAME" in remedy
 
 
 def test_nothing_heavy_is_begun_for_a_handler_with_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,6 +134,13 @@ def test_a_handler_that_is_no_file_is_named(tmp_path: Path, make: Any) -> None:
     make(tmp_path / "length.py")
     assert only(lint_recipe(recipe), "M605").where == "handler"
     assert refusal(recipe, tmp_path / "out").startswith("There is no handler ")
+
+
+@pytest.mark.parametrize("keys", [{"handler": "h" * 300 + ".py"}, {"task": "sentiment", "checkpoint": "c" * 300}])
+def test_a_name_that_no_system_takes_is_a_file_that_is_not_there(tmp_path: Path, keys: dict[str, str]) -> None:
+    recipe = custom(tmp_path, **keys)
+    assert {one.code for one in lint_recipe(recipe)} <= {"M605", "M601"}
+    assert refusal(recipe, tmp_path / "out").startswith("There is no ")
 
 
 def test_the_checkpoint_is_looked_at_although_the_handler_is_missing(tmp_path: Path) -> None:
@@ -132,7 +175,7 @@ def test_what_the_server_brings_need_not_be_required(tmp_path: Path) -> None:
     [
         ("torch==2.13.0", "M304", "torch would be downloaded again"),
         ("torchserve==0.12.0", "M304", "torchserve would be downloaded again"),
-        ("numpy==1.0", "M305", "no version satisfies all"),
+        ("NVIDIA_cublas==1.0", "M304", "nvidia-cublas would be downloaded again"),
         ("safetensors==0.0.1", "M608", f"but {version('safetensors')} is installed here"),
         ("no-such-package-anywhere==1.0", "M608", "but none is installed here"),
     ],
@@ -141,7 +184,8 @@ def test_a_requirement_that_cannot_be_had_as_it_is_tested_is_refused(
     tmp_path: Path, requirement: str, code: str, says: str
 ) -> None:
     recipe = custom(tmp_path, requirements=[requirement])
-    assert says in only([one for one in lint_recipe(recipe) if one.code == code], code).message
+    (finding,) = lint_recipe(recipe)  # one remedy for one mistake
+    assert (finding.code, says in finding.message) == (code, True)
     assert "requirements" in refusal(recipe, tmp_path / "out")
 
 
@@ -155,7 +199,11 @@ def test_a_requirement_that_cannot_be_had_as_it_is_tested_is_refused(
         ("absent.txt", r"There is no extra file .*absent\.txt"),
         ("linked.txt", "is a link out of the recipe's directory"),
         ("folder", r"The link .*folder/inner\.txt leaves"),
-        ("empty", "There is no extra file .*empty"),
+        ("empty", "The extra directory .*empty holds nothing that is packed: put a file into it"),
+        ("stale", "The extra directory .*stale holds nothing that is packed"),
+        ("round", r"(is a link that leads back to itself: repair the link|There is no extra file .*round)"),
+        ("folder/round", r"(is a link that leads back to itself: repair the link|There is no extra file .*round)"),
+        ("n" * 300, "There is no extra file .*nnn"),
     ],
 )
 def test_extra_files_that_cannot_be_packed_are_refused(tmp_path: Path, extra: str, says: str) -> None:
@@ -163,12 +211,15 @@ def test_extra_files_that_cannot_be_packed_are_refused(tmp_path: Path, extra: st
     sentiment_checkpoint(home)
     (tmp_path / "secret").write_text("outside")
     (home / "linked.txt").symlink_to(tmp_path / "secret")
-    for name in ("folder", "empty"):
-        (home / name).mkdir()
+    for name in ("folder", "empty", "stale/__pycache__"):
+        (home / name).mkdir(parents=True)
+    (home / "stale/__pycache__/a.pyc").write_bytes(b"stale")
     (home / "folder/inner.txt").symlink_to(tmp_path / "secret")
+    for name in ("round", "folder/round"):
+        (home / name).symlink_to("round")
     if extra in ("serving.json", "model.onnx"):
         (home / extra).write_text("{}")
-    if "/" in extra:
+    if extra.startswith("serving.json/"):
         (home / extra).parent.mkdir()
         (home / extra).write_text("mine")
     recipe = custom(home, task="sentiment", checkpoint=".", extra_files=[extra])

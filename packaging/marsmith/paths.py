@@ -1,0 +1,21 @@
+"""What a path is, for paths that a user wrote: one that the system does not take, or may not look at, is nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def is_file(path: Path) -> bool:
+    """Whether it leads to a regular file. Path.is_file lets errors out, of a name that is too long for one."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def is_dir(path: Path) -> bool:
+    """Whether it leads to a directory."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,59 @@
+"""What is wrong with a recipe, in our own words: pydantic's are about Python, and a user writes TOML."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+# What a value must be, by pydantic's type of the error; what stands in braces is of its context.
+MUST_BE = {
+    "string_type": "must be text in quotes",
+    "string_too_short": "must not be empty",
+    "string_too_long": "may have {max_length} characters at most",
+    "string_pattern_mismatch": (
+        "may hold letters, digits, '_', '-' and single dots, and begins with a letter or digit"
+    ),
+    "path_type": "must be a path in quotes",
+    "bool_type": "must be true or false",
+    "int_type": "must be a whole number",
+    "greater_than_equal": "must be {ge} or more",
+    "literal_error": "must be {expected}",
+    "list_type": "must be a list in brackets",
+    "model_type": "must be a table",
+}
+
+
+def explained(error: ValidationError, sections: Mapping[str, type[BaseModel]]) -> str:
+    """The faults, one phrase each; `sections` are the recipe's tables by name, the recipe itself by an empty one."""
+    return "; ".join(_phrase(detail, sections) for detail in error.errors())
+
+
+def _phrase(detail: ErrorDetails, sections: Mapping[str, type[BaseModel]]) -> str:
+    where = _place(detail["loc"])
+    kind, context = detail["type"], detail.get("ctx", {})
+    if kind == "extra_forbidden":
+        section, key = str(detail["loc"][0]), str(detail["loc"][-1])
+        return f"it has a key {where} that nobody reads{_meant(key, sections.get(section, sections['']))}"
+    if kind == "missing":
+        return f"the key {where} is missing"
+    if kind == "value_error":
+        return f"{where}: {context['error']}" if where else str(context["error"])
+    return f"{where} {MUST_BE[kind].format(**context)}"
+
+
+def _place(location: tuple[Any, ...]) -> str:
+    """`samples 1.text`: people count from 1."""
+    place = ""
+    for key in location:
+        place += f" {key + 1}" if isinstance(key, int) else f".{key}" if place else str(key)
+    return place
+
+
+def _meant(key: str, model: type[BaseModel]) -> str:
+    known = [field.alias or name for name, field in model.model_fields.items() if not field.exclude]
+    close = difflib.get_close_matches(key, known, n=1)
+    return f", did you mean {close[0]}?" if close else ""
