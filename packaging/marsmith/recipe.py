@@ -22,6 +22,8 @@ from marsmith.values import Count, FilePath, Named, RoutableName, Section
 from marsmith.wording import explained
 
 RECIPE_FILE = "recipe.toml"
+# What a recipe knows of its own file, and no file says.
+OUR_KEYS = frozenset({"directory", "toml"})
 HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w.-]+)?\Z", re.ASCII)
 HUB_COMMIT = re.compile(r"^[0-9a-f]{40}\Z")
 REQUIREMENT = re.compile(r"^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)==(\S+)\Z", re.ASCII)
@@ -209,6 +211,8 @@ class Recipe(Section):
             ) from None
         except (OSError, ValueError, RecursionError) as error:
             raise RecipeError(f"The recipe {file} cannot be read: {error}. It must be a TOML file.") from None
+        for key in OUR_KEYS & raw.keys():
+            raise RecipeError(f"The recipe {file} is not right: it has a key {key} that nobody reads.")
         try:
             return cls.model_validate({**raw, "directory": file.parent.resolve(), "toml": toml})
         except ValidationError as error:

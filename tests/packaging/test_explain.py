@@ -4,9 +4,7 @@ import base64
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from PIL import Image
 from marsmith import explain as explaining
 from marsmith.client import Client
 from marsmith.errors import ClientError
+from tests.packaging.web import Answers, serving
 
 PICTURE = b"\x89PNG\r\n\x1a\n and more"
 OVERLAY = "data:image/png;base64," + base64.b64encode(PICTURE).decode()
@@ -25,10 +24,10 @@ OF_TEXT = {"logits": {"no": -1, "yes": 1.5}, "baseline_logits": {"no": 0.1, "yes
 OF_IMAGE = {"label": "pie", "logit": 2.5, "baseline_logit": 0.5, "attributions": [[0.5, 1.5]], "overlay": OVERLAY}
 
 
-class Mirror(BaseHTTPRequestHandler):
+class Mirror(Answers):
     """Answers /explanations with the text that it gets, and /predictions with the Content-Type."""
 
-    def do_POST(self) -> None:
+    def answer(self) -> None:
         content = self.rfile.read(int(self.headers["Content-Length"]))
         explain = self.path.startswith("/explanations")
         body = json.loads(content)["text"] if explain else json.dumps(self.headers["Content-Type"])
@@ -36,19 +35,11 @@ class Mirror(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body.encode())
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-        """Say nothing."""
-
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Mirror)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(Mirror) as address:
+        yield address
 
 
 def explain(url: str, directory: Path, answer: object, *options: str) -> subprocess.CompletedProcess[str]:

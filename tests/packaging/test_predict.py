@@ -2,9 +2,7 @@
 
 import io
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -14,14 +12,15 @@ from marsmith.atomic import atomic
 from marsmith.client import NOT_SENT, Client
 from marsmith.errors import ClientError
 from marsmith.predict import predict_to
+from tests.packaging.web import Answers, serving
 
 
-class Echo(BaseHTTPRequestHandler):
+class Echo(Answers):
     """Answers with the text turned round as the label, and drops the connection on the text "drop"."""
 
     protocol_version = "HTTP/1.1"
 
-    def do_POST(self) -> None:
+    def answer(self) -> None:
         text = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["text"]
         if text == "drop":
             self.close_connection = True
@@ -32,19 +31,11 @@ class Echo(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-        """Say nothing."""
-
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(Echo) as address:
+        yield address
 
 
 def predict(texts: Path, output: Path | None, url: str) -> tuple[int, str]:

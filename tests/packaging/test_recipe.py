@@ -54,6 +54,8 @@ def test_a_directory_stands_for_its_recipe(tmp_path: Path) -> None:
             "license: 'openrail' is no SPDX licence expression: write it as in 'Apache-2.0'",
         ),
         (MINIMAL + 'license = "MIT AND"', "license: 'MIT AND' is no SPDX licence expression"),
+        (MINIMAL + 'directory = "/"', "a key directory that nobody reads"),
+        (MINIMAL + 'toml = "x"', "a key toml that nobody reads"),
         (MINIMAL + 'licence = "MIT"', "licence that nobody reads, did you mean license?"),
         (MINIMAL + 'base = "roberta"', "base: 'roberta' names no checkpoint: write a hub id as in 'owner/name@COMMIT'"),
         (MINIMAL + 'base = "org/base@main"', "base: 'main' is no commit of the hub, and branches and tags move"),
