@@ -37,7 +37,8 @@ class Marsmith(TorchServe):
 
     def _recipe(self) -> str:
         keys: dict[str, Any] = {"name": MODEL, "task": self.job.task, "checkpoint": str(self.job.checkpoint)}
-        keys |= {"top_k": TOP_K} | ({"precision": self._precision} if self._precision else {})
+        keys |= {"top_k": TOP_K} if self.job.task == "food" else {}
+        keys |= {"precision": self._precision} if self._precision else {}
         serving = {
             "batch_size": self.job.batch_size,
             "max_batch_delay_ms": self.job.delay_ms,
