@@ -11,19 +11,8 @@ from PIL import AvifImagePlugin, Image, _avif
 
 from handlers.errors import MalformedRequest, UnsupportedMedia
 from handlers.image import limit_threads, open_image
+from tests.handlers.opened import LIMIT, pixels, row
 from tests.handlers.pictures import BLACK, CYAN, RED, WHITE, encode, gif, grey, picture, png
-
-LIMIT = 1_000_000
-
-
-def pixels(data: bytes) -> Any:
-    image = open_image(data, LIMIT)
-    assert image.mode == "RGB"
-    return np.asarray(image).astype(int)
-
-
-def row(data: bytes) -> list[tuple[int, ...]]:
-    return [tuple(pixel) for pixel in pixels(data)[0].tolist()]
 
 
 def far(found: Any, image: Image.Image) -> int:

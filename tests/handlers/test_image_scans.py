@@ -1,25 +1,12 @@
 """BMP and TIFF: what scanners, microscopes, faxes and printers write becomes the right pixels."""
 
 import struct
-from typing import Any
 
 import numpy as np
 import pytest
 
-from handlers.image import open_image
+from tests.handlers.opened import pixels, row
 from tests.handlers.pictures import BLACK, CYAN, RED, WHITE, encode, grey, picture, strip, tiff
-
-LIMIT = 1_000_000
-
-
-def pixels(data: bytes) -> Any:
-    image = open_image(data, LIMIT)
-    assert image.mode == "RGB"
-    return np.asarray(image).astype(int)
-
-
-def row(data: bytes) -> list[tuple[int, ...]]:
-    return [tuple(pixel) for pixel in pixels(data)[0].tolist()]
 
 
 def bmp(bits: int, compression: int, size: tuple[int, int], palette: bytes, body: bytes) -> bytes:
