@@ -14,6 +14,9 @@ import onnxruntime as ort
 Float32Array = npt.NDArray[np.float32]
 
 CGROUP = Path("/sys/fs/cgroup")
+CPUINFO = Path("/proc/cpuinfo")
+# ONNX Runtime's own name for it (onnxruntime_session_options_config_keys.h).
+BF16_PRODUCTS = "mlas.enable_gemm_fastmath_arm64_bfloat16"
 GRAPH, PROGRAM = "model.onnx", "program.json"
 
 
@@ -42,6 +45,15 @@ def intra_op_threads(cores: int, workers: int) -> int:
     return max(1, cores // max(1, workers))
 
 
+def has_bf16(cpuinfo: Path = CPUINFO) -> bool:
+    """Whether this is an Arm CPU with products of bf16 (Graviton3 and later), which ONNX Runtime uses there only."""
+    try:
+        features = [line for line in cpuinfo.read_text().splitlines() if line.startswith("Features")]
+    except OSError:
+        return False
+    return bool(features) and all("bf16" in line.split() for line in features)
+
+
 class Network(Protocol):
     """What a handler's `predict` calls."""
 
@@ -49,24 +61,26 @@ class Network(Protocol):
         """Logits float32[B, labels] of one batch."""
 
 
-def open_network(model_dir: Path, threads: int) -> Network:
+def open_network(model_dir: Path, threads: int, precision: str = "fp32") -> Network:
     """The network of an archive, in the engine that its build chose: an ONNX graph, or a PyTorch program."""
     program = model_dir / PROGRAM
     if program.is_file():
         from handlers.program import Program  # torch: for these archives only
 
         return Program(program, threads)
-    return Engine(model_dir / GRAPH, threads)
+    return Engine(model_dir / GRAPH, threads, bf16=precision == "bf16" and has_bf16())
 
 
 class Engine:
-    """One ONNX graph, loaded for CPU."""
+    """One ONNX graph, loaded for CPU. With `bf16` its float32 products are computed from operands rounded to bf16."""
 
-    def __init__(self, model: Path, threads: int) -> None:
+    def __init__(self, model: Path, threads: int, *, bf16: bool = False) -> None:
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
+        if bf16:
+            options.add_session_config_entry(BF16_PRODUCTS, "1")
         self._session = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
 
     def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Float32Array:

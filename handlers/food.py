@@ -26,7 +26,7 @@ class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
             raise SettingsError("serving.json has no image section: this archive is not an image classifier's")
         self.image = self.settings.image
         limit_threads(self.threads)
-        self.engine = open_network(self.model_dir, self.threads)
+        self.engine = open_network(self.model_dir, self.threads, self.settings.precision)
         table = self.model_dir / "nutrition.json"
         self.nutrition = json.loads(table.read_text(encoding="utf-8")) if table.exists() else {}
 

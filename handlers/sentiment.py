@@ -10,6 +10,7 @@ import numpy as np
 
 from handlers.attributions import Window, affordable_runs, attributions
 from handlers.base import BatchHandler
+from handlers.batching import run_in_batches
 from handlers.decoding import text_of
 from handlers.engine import Float32Array, open_network, softmax
 from handlers.errors import NotSupported
@@ -17,7 +18,7 @@ from handlers.explain import most_parts
 from handlers.metrics import TOKENISE, TOKENS, TRUNCATED
 from handlers.requests import Item
 from handlers.settings import SettingsError
-from handlers.text import TextEncoder, Tokens, batches
+from handlers.text import TextEncoder, Tokens
 
 
 class SentimentHandler(BatchHandler[Tokens, tuple[Tokens, Any]]):
@@ -34,7 +35,7 @@ class SentimentHandler(BatchHandler[Tokens, tuple[Tokens, Any]]):
         self.encoder = TextEncoder(
             self.model_dir / "tokenizer.json", text.normalise, text.max_tokens, self.long_text, options.max_windows
         )
-        self.engine = open_network(self.model_dir, self.threads)
+        self.engine = open_network(self.model_dir, self.threads, self.settings.precision)
 
     def decode(self, item: Item) -> Tokens:
         """Text -> token ids, as many as the model reads."""
@@ -57,10 +58,7 @@ class SentimentHandler(BatchHandler[Tokens, tuple[Tokens, Any]]):
 
     def logits(self, windows: Sequence[Sequence[int]]) -> list[Float32Array]:
         """Token ids of each window -> its logits float32[labels], in batches under the token budget."""
-        logits: list[Float32Array] = []
-        for _, batch in batches(windows, self.settings.options.token_budget, self.text):
-            logits += list(self.engine.run(batch.feeds()))
-        return logits
+        return run_in_batches(self.engine.run, windows, self.settings.options.token_budget, self.text)
 
     def explain(self, instance: Tokens) -> dict[str, object]:
         """The answer of /predictions, and what each token adds to the logits."""

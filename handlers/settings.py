@@ -91,6 +91,7 @@ class Settings:
     name: str
     version: str
     labels: tuple[str, ...]
+    precision: str
     options: Options
     text: TextSettings | None = None
     image: ImageSettings | None = None
@@ -118,6 +119,7 @@ class Settings:
                 name=raw["name"],
                 version=raw["version"],
                 labels=tuple(raw["labels"]),
+                precision=raw["precision"],
                 options=options,
                 text=TextSettings(**raw["text"]) if raw.get("text") else None,
                 image=_image_settings(raw["image"]) if raw.get("image") else None,

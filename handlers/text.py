@@ -1,9 +1,9 @@
-"""Text -> token ids: normalise as the checkpoint was trained, tokenise, truncate or split into windows, batch."""
+"""Text -> token ids: normalise as the checkpoint was trained, tokenise, truncate or split into windows."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,9 +13,7 @@ import numpy.typing as npt
 from tokenizers import Encoding, Tokenizer
 
 from handlers.errors import TooLarge
-from handlers.settings import TextSettings
 
-Int64Array = npt.NDArray[np.int64]
 Float32Array = npt.NDArray[np.float32]
 
 
@@ -149,108 +147,3 @@ def _parts(window: Encoding, text: str, most: int) -> list[Part]:
         Part(text[offsets[first][0] : offsets[last - 1][1]], slice(first, last))
         for first, last in pairwise([*firsts, behind])
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class PackedBatch:
-    """Several texts laid end to end as one sequence of T tokens.
-
-    `input_ids`, `position_ids` and `segment_ids` are int64[T], `starts` is int64[B]. Positions start again at
-    `first_position` with each text, and a token attends only to tokens of its own segment, so every text gets the
-    logits it would get alone, without a single padding token.
-    """
-
-    input_ids: Int64Array
-    position_ids: Int64Array
-    segment_ids: Int64Array
-    starts: Int64Array
-
-    @classmethod
-    def of(cls, texts: Sequence[Sequence[int]], first_position: int) -> PackedBatch:
-        """Lay the token ids of at least one text end to end."""
-        lengths = [len(ids) for ids in texts]
-        return cls(
-            input_ids=np.concatenate([np.asarray(ids, np.int64) for ids in texts]),
-            position_ids=np.concatenate([_positions(ids, first_position) for ids in texts]),
-            segment_ids=np.repeat(np.arange(len(texts), dtype=np.int64), lengths),
-            starts=np.cumsum([0, *lengths[:-1]], dtype=np.int64),
-        )
-
-    def feeds(self) -> dict[str, Int64Array]:
-        """The network's inputs by name."""
-        return {name: getattr(self, name) for name in ("input_ids", "position_ids", "segment_ids", "starts")}
-
-
-def _positions(ids: Sequence[int], first: int) -> Int64Array:
-    """Position ids of one text, counted as transformers' create_position_ids_from_input_ids does.
-
-    Where they begin behind the padding token's id, that token, which a text may spell out, takes none of its own.
-    """
-    if first == 0:
-        return np.arange(len(ids), dtype=np.int64)
-    padding = first - 1
-    counted = np.asarray(ids, np.int64) != padding
-    positions: Int64Array = np.cumsum(counted, dtype=np.int64) * counted + padding
-    return positions
-
-
-def pack(texts: Sequence[Sequence[int]], token_budget: int, first_position: int) -> Iterator[tuple[slice, PackedBatch]]:
-    """Split `texts` in order into packed batches of at most `token_budget` tokens (one longer text goes alone).
-
-    The budget bounds the T x T attention mask. Yields each batch with the slice of `texts` that it holds.
-    """
-    begin, tokens = 0, 0
-    for end, ids in enumerate(texts):
-        if end > begin and tokens + len(ids) > token_budget:
-            yield slice(begin, end), PackedBatch.of(texts[begin:end], first_position)
-            begin, tokens = end, 0
-        tokens += len(ids)
-    if begin < len(texts):
-        yield slice(begin, len(texts)), PackedBatch.of(texts[begin:], first_position)
-
-
-@dataclass(frozen=True, slots=True)
-class PaddedBatch:
-    """Several texts, each filled up to the longest: `input_ids` and `attention_mask` (1 for tokens) int64[B, T]."""
-
-    input_ids: Int64Array
-    attention_mask: Int64Array
-
-    @classmethod
-    def of(cls, texts: Sequence[Sequence[int]], pad_token: int) -> PaddedBatch:
-        """Fill the token ids of at least one text up from behind."""
-        lengths = np.asarray([len(ids) for ids in texts])
-        mask = np.arange(lengths.max()) < lengths[:, None]
-        input_ids = np.full(mask.shape, pad_token, np.int64)
-        input_ids[mask] = np.concatenate([np.asarray(ids, np.int64) for ids in texts])
-        return cls(input_ids, mask.astype(np.int64))
-
-    def feeds(self) -> dict[str, Int64Array]:
-        """The network's inputs by name."""
-        return {"input_ids": self.input_ids, "attention_mask": self.attention_mask}
-
-
-def pad(texts: Sequence[Sequence[int]], token_budget: int, pad_token: int) -> Iterator[tuple[slice, PaddedBatch]]:
-    """Split `texts` in order into padded batches of at most `token_budget` tokens (one longer text goes alone).
-
-    Padding counts too. Yields each batch with the slice of `texts` that it holds.
-    """
-    begin, longest = 0, 0
-    for end, ids in enumerate(texts):
-        longest = max(longest, len(ids))
-        if end > begin and longest * (end + 1 - begin) > token_budget:
-            yield slice(begin, end), PaddedBatch.of(texts[begin:end], pad_token)
-            begin, longest = end, len(ids)
-    if begin < len(texts):
-        yield slice(begin, len(texts)), PaddedBatch.of(texts[begin:], pad_token)
-
-
-def batches(
-    texts: Sequence[Sequence[int]], token_budget: int, settings: TextSettings
-) -> Iterator[tuple[slice, PackedBatch | PaddedBatch]]:
-    """Split `texts` into batches in the layout that the graph takes."""
-    if settings.layout == "single":
-        return pad(texts, 0, settings.pad_token)
-    if settings.layout == "padded":
-        return pad(texts, token_budget, settings.pad_token)
-    return pack(texts, token_budget, settings.first_position)

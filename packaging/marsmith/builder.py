@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from marsmith import golden, manifest, mar, recording, replay
+from marsmith.accuracy import Accuracy
 from marsmith.checkpoint import TEXT_LAYOUTS, Checkpoint, resolve
 from marsmith.errors import ArchiveError, CheckpointError
 from marsmith.lint import lint, lint_recipe
@@ -20,6 +21,7 @@ from marsmith.planned import MODEL, planned
 from marsmith.progress import Progress, silent
 from marsmith.provenance import inputs, provenance
 from marsmith.recipe import Recipe
+from marsmith.reduced import in_precision
 from marsmith.sbom import sbom
 from marsmith.serving import Options, Serving, dump_json
 
@@ -34,8 +36,8 @@ class Built:
     """An archive that was written: its size in bytes, and how many golden requests it answered.
 
     `engine` is what runs the network, `parity` the largest difference of its logits from the checkpoint's; both are
-    None without a network. `note` says why it is not ONNX Runtime, where that is so, `warnings` what lint thinks may be
-    meant otherwise.
+    None without a network. `note` says why it is not ONNX Runtime, where that is so, `accuracy` how far a quantised one
+    is from the checkpoint, `warnings` what lint thinks may be meant otherwise.
     """
 
     path: Path
@@ -46,6 +48,7 @@ class Built:
     warnings: list[Finding]
     engine: Engine | None
     note: str
+    accuracy: Accuracy | None
 
 
 def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
@@ -66,14 +69,15 @@ def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
         checkpoint = resolve(recipe)
         members[PurePosixPath(mar.MANIFEST)] = manifest.manifest(recipe, checkpoint.source)
     reference: Any = None
-    network = None
+    network = accuracy = None
     with tempfile.TemporaryDirectory(prefix="marsmith-") as scratch:
         if checkpoint is not None:
             progress("loading the checkpoint")
             reference = _reference(recipe, checkpoint)
             progress(_exporting(recipe, checkpoint))
             network = write_network(reference, Path(scratch), progress)
-            members |= _network_members(checkpoint, reference, network, Path(scratch))
+            packed, accuracy = in_precision(recipe, reference, network, Path(scratch), progress)
+            members |= _network_members(checkpoint, reference, network, packed)
         members[PurePosixPath(mar.SERVING)] = _serving(recipe, checkpoint, reference).to_json()
         if checkpoint is None or recipe.handler:
             progress("asking the handler the golden requests")
@@ -82,6 +86,8 @@ def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
             progress("asking the checkpoint the golden requests")
             recorded = golden.record(recipe, checkpoint.labels, reference)
         members[PurePosixPath(mar.GOLDEN)] = recorded.to_json()
+        if accuracy is not None:
+            members[PurePosixPath(mar.ACCURACY)] = accuracy.to_json()
         progress("writing down what it is made of")
         members |= _papers(recipe, checkpoint, network, members)
 
@@ -102,6 +108,7 @@ def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
         warnings=findings,
         engine=network.engine if network else None,
         note=network.note if network else "",
+        accuracy=accuracy,
     )
 
 
@@ -133,11 +140,11 @@ def _serving(recipe: Recipe, checkpoint: Checkpoint | None, reference: Any) -> S
     )
 
 
-def _network_members(checkpoint: Checkpoint, reference: Any, network: Network, scratch: Path) -> Members:
-    """The network, and what the checkpoint says of itself."""
+def _network_members(checkpoint: Checkpoint, reference: Any, network: Network, directory: Path) -> Members:
+    """The network that was written there, and what the checkpoint says of itself."""
     config = {key: value for key, value in checkpoint.config.items() if key != "_name_or_path"}
     return {
-        **{MODEL / file: scratch / file for file in network.files},
+        **{MODEL / file: directory / file for file in network.files},
         MODEL / "config.json": dump_json(config),
         **{MODEL / name: content for name, content in reference.preprocessing().items()},
     }

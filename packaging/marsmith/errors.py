@@ -4,6 +4,7 @@ MarsmithError
 ├── RecipeError       the recipe
 ├── CheckpointError   the checkpoint it names
 ├── ExportError       the network cannot be exported, or the export disagrees with the original
+├── AccuracyError     a quantised network is further from the checkpoint than the recipe allows
 ├── ArchiveError      an archive cannot be written or read
 ├── LintError         an archive, or what is to become one, would not serve as it should
 ├── VerifyError       an archive is not what was built or signed
@@ -30,6 +31,10 @@ class CheckpointError(MarsmithError):
 
 class ExportError(MarsmithError):
     """The network cannot be written for an engine, or what was written answers differently."""
+
+
+class AccuracyError(MarsmithError):
+    """In the recipe's precision the network answers too differently from the checkpoint."""
 
 
 class ArchiveError(MarsmithError):

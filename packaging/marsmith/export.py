@@ -15,15 +15,19 @@ import onnxruntime as ort
 import torch
 from torch import Tensor, nn
 
+from marsmith.attention import attending
 from marsmith.errors import ExportError, first_line
 from marsmith.packed import packed
 from marsmith.program import WEIGHTS, Run
+from marsmith.pruning import select_tokens_early
 from marsmith.quiet import quiet
 from marsmith.serving import Layout
 
 GRAPH = "model.onnx"
 # Tensors below this many bytes stay in the graph, where shape inference can see them.
 EXTERNAL_BYTES = 1024
+# transformers' attention in plain operators: the others guard against rows of nothing but padding, which takes time.
+PLAIN = "eager"
 
 
 class PaddedText(nn.Module):
@@ -35,7 +39,8 @@ class PaddedText(nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Logits float32[B, labels]; `attention_mask` is 1 for tokens, 0 for the padding after them."""
-        logits: Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask).logits
+        with attending(self.model, PLAIN):
+            logits: Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask).logits
         return logits
 
 
@@ -48,7 +53,8 @@ class Images(nn.Module):
 
     def forward(self, pixel_values: Tensor) -> Tensor:
         """Logits float32[B, labels]."""
-        logits: Tensor = self.model(pixel_values=pixel_values).logits
+        with attending(self.model, PLAIN):
+            logits: Tensor = self.model(pixel_values=pixel_values).logits
         return logits
 
 
@@ -59,7 +65,7 @@ def text_network(model: Any, layout: Layout) -> nn.Module:
 
 def export_text(model: Any, layout: Layout, out: Path) -> None:
     """Write `model.onnx` and `model.weights` of a text classifier into the directory `out`. Raises ExportError."""
-    tokens, batch = torch.export.Dim("tokens", min=1), torch.export.Dim("batch", min=1)
+    tokens, batch, longest = (torch.export.Dim(name, min=1) for name in ("tokens", "batch", "longest"))
     network = text_network(model, layout)
     if layout == "padded":
         example = {
@@ -71,10 +77,10 @@ def export_text(model: Any, layout: Layout, out: Path) -> None:
     example = {
         "input_ids": torch.tensor([5, 6, 7, 8, 9]),
         "position_ids": torch.tensor([2, 3, 4, 2, 3]),
-        "segment_ids": torch.tensor([0, 0, 0, 1, 1]),
-        "starts": torch.tensor([0, 3]),
+        "rows": torch.tensor([[0, 1, 2], [3, 4, -1]]),
+        "slots": torch.tensor([0, 1, 2, 3, 4]),
     }
-    shapes = {name: {0: batch if name == "starts" else tokens} for name in example}
+    shapes = {name: {0: batch, 1: longest} if name == "rows" else {0: tokens} for name in example}
     _export(network, example, shapes, out)
 
 
@@ -103,7 +109,13 @@ def _export(module: nn.Module, example: dict[str, Tensor], shapes: dict[str, Any
         raise
     except Exception as error:  # torch.export raises nearly every type
         raise ExportError(f"The network cannot be exported to ONNX: {first_line(error.__cause__ or error)}.") from error
+    select_tokens_early(graph)
     _forget_origin(graph)
+    save_graph(graph, out)
+
+
+def save_graph(graph: onnx.ModelProto, out: Path) -> None:
+    """Write a graph as `model.onnx` and `model.weights` into the directory `out`. Raises ExportError without room."""
     try:
         onnx.save_model(
             graph,

@@ -19,9 +19,13 @@ def feeds(texts: list[list[int]], settings: TextSettings) -> dict[str, np.ndarra
             "input_ids": np.array([ids + [settings.pad_token] * (longest - len(ids)) for ids in texts]),
             "attention_mask": np.array([[1] * n + [0] * (longest - n) for n in lengths]),
         }
+    begins = np.cumsum([0, *lengths[:-1]])
+    longest = max(lengths)
     return {
         "input_ids": np.concatenate(texts).astype(np.int64),
         "position_ids": np.concatenate([np.arange(n) for n in lengths]) + settings.first_position,
-        "segment_ids": np.repeat(np.arange(len(texts)), lengths),
-        "starts": np.cumsum([0, *lengths[:-1]]),
+        "rows": np.array(
+            [[*range(begin, begin + n)] + [-1] * (longest - n) for begin, n in zip(begins, lengths, strict=True)]
+        ),
+        "slots": np.concatenate([np.arange(n) + index * longest for index, n in enumerate(lengths)]),
     }

@@ -20,7 +20,8 @@ ENGINES = {"model/model.onnx": "ONNX Runtime", "model/program.json": "PyTorch"}
 class Card:
     """An archive at a glance. `size` is in bytes; `config` is model-config.yaml; `golden` counts golden requests.
 
-    `signature` names the key that the archive says it was signed with: only `marsmith verify` proves it.
+    `accuracy` is what the build of a quantised network measured, empty for others. `signature` names the key that the
+    archive says it was signed with: only `marsmith verify` proves it.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Card:
     labels: list[str]
     requirements: list[str]
     golden: int
+    accuracy: dict[str, Any]
     signature: str
     license: str
     config: dict[str, Any]
@@ -67,6 +69,7 @@ def inspect(path: Path) -> Card:
             labels=[printable(label) for label in strings(serving.get("labels"))],
             requirements=[printable(line) for line in requirements.splitlines() if line.strip()],
             golden=len(golden) if isinstance(golden, list) else 0,
+            accuracy=_numbers(paper(mar.ACCURACY)),
             signature=_signature(paper(mar.SIGNATURE)),
             license=_license(paper(mar.SBOM)),
             config=mar.read_yaml(path, str(model.get("configFile"))),
@@ -74,6 +77,12 @@ def inspect(path: Path) -> Card:
             size=path.stat().st_size,
             sha256=file_sha256(path),
         )
+
+
+def _numbers(accuracy: dict[str, Any]) -> dict[str, Any]:
+    """How far a quantised network is from the checkpoint; empty where it is not said."""
+    numbers = {key: accuracy.get(key) for key in ("inputs", "label_agreement", "max_probability_change")}
+    return numbers if all(type(one) in (int, float) for one in numbers.values()) else {}
 
 
 def _engine(members: list[str], precision: str) -> str:

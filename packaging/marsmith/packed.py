@@ -1,13 +1,23 @@
-"""Text classifiers as packed graphs: a batch is one sequence, so no arithmetic is spent on padding."""
+"""Text classifiers as packed graphs: a batch is one sequence, so no arithmetic is spent on padding.
+
+Attention alone, a twelfth of the arithmetic, sees the texts one below the other and filled up to the longest.
+"""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import AttentionInterface
 from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
+
+from marsmith.attention import attending
+
+# The name of our attention among transformers' own.
+ATTENTION = "marsmith_packed"
 
 
 def packed(model: Any) -> nn.Module:
@@ -16,11 +26,12 @@ def packed(model: Any) -> nn.Module:
 
 
 class PackedText(nn.Module):
-    """A sequence classifier that reads texts laid end to end.
+    """A sequence classifier that reads B texts laid end to end, T tokens in all and L of the longest.
 
-    `input_ids`, `position_ids`, `segment_ids`: int64[T]; `starts`: int64[B], where each text begins. A token attends
-    only to its own segment, so `logits` float32[B, labels] are those of each text alone. For encoders that take
-    position ids and a 4-D mask, and heads that look at a text's first token alone.
+    `input_ids`, `position_ids`: int64[T]; `rows`: int64[B, L], where each text's tokens stand, -1 behind its last;
+    `slots`: int64[T], where in the flattened `rows` each token does. A token attends only to its own row, so `logits`
+    float32[B, labels] are those of each text alone. For encoders that take position ids and an attention function, and
+    heads that look at a text's first token alone.
     """
 
     def __init__(self, model: Any) -> None:
@@ -30,19 +41,25 @@ class PackedText(nn.Module):
         self.encoder: Any = getattr(model.base_model, "encoder", None) or model.base_model.transformer
         self.has_token_types = "token_type_ids" in inspect.signature(model.forward).parameters
 
-    def forward(self, input_ids: Tensor, position_ids: Tensor, segment_ids: Tensor, starts: Tensor) -> Tensor:
-        """Logits of the texts that begin at `starts`."""
+    def forward(self, input_ids: Tensor, position_ids: Tensor, rows: Tensor, slots: Tensor) -> Tensor:
+        """Logits of the texts."""
 
         def first_tokens(_encoder: nn.Module, _args: Any, output: Any) -> Any:
             """What follows the encoder sees B texts of one token each. DeBERTa reads the last of `hidden_states`."""
-            first = output.last_hidden_state[0][starts][:, None]
+            first = output.last_hidden_state.index_select(1, rows[:, 0]).transpose(0, 1)
             return type(output)(last_hidden_state=first, hidden_states=(first,))
 
-        mask = segment_ids[None, None, :, None] == segment_ids[None, None, None, :]
         with self.encoder.register_forward_hook(first_tokens):
-            return self._logits(input_ids[None], position_ids[None], mask)
+            return self._logits(input_ids[None], position_ids[None], rows, slots)
 
-    def _logits(self, input_ids: Tensor, position_ids: Tensor, mask: Tensor) -> Tensor:
+    def _logits(self, input_ids: Tensor, position_ids: Tensor, rows: Tensor, slots: Tensor) -> Tensor:
+        # Keys that are no token get a weight of zero. A mask of four dimensions is handed on as it is.
+        mask = torch.zeros(rows.shape, dtype=torch.float32).masked_fill(rows < 0, torch.finfo(torch.float32).min)
+        AttentionInterface.register(ATTENTION, _by_rows(rows.clamp(min=0), slots))
+        with attending(self.model, ATTENTION):
+            return self._run(input_ids, position_ids, mask[:, None, None, :])
+
+    def _run(self, input_ids: Tensor, position_ids: Tensor, mask: Tensor) -> Tensor:
         # BERT's own token types are as many as a single text may have tokens.
         types = {"token_type_ids": torch.zeros_like(input_ids)} if self.has_token_types else {}
         outputs = self.model(input_ids=input_ids, attention_mask=mask, position_ids=position_ids, **types)
@@ -51,22 +68,45 @@ class PackedText(nn.Module):
 
 
 class PackedDeberta(PackedText):
-    """DeBERTa v2 and v3, whose attention looks at how far apart two tokens are in their text.
+    """DeBERTa v2 and v3, whose attention, its own, looks at how far apart two tokens are in their text.
 
-    Distances come from the position ids here, where the encoder itself would count through the whole sequence, and fall
-    into the same logarithmic buckets (He et al., DeBERTaV3, arXiv 2111.09543; transformers' own function).
+    It works on the whole sequence, masked by rows. Distances come from the position ids here, where the encoder itself
+    would count through the whole sequence, and fall into the same logarithmic buckets (He et al., DeBERTaV3, arXiv
+    2111.09543; transformers' own function).
     """
 
-    def _logits(self, input_ids: Tensor, position_ids: Tensor, mask: Tensor) -> Tensor:
+    def _logits(self, input_ids: Tensor, position_ids: Tensor, rows: Tensor, slots: Tensor) -> Tensor:
+        text = slots // rows.shape[1]
+        mask = text[None, None, :, None] == text[None, None, None, :]
         distances = position_ids[:, :, None] - position_ids[:, None, :]
         buckets, furthest = self.encoder.position_buckets, self.encoder.max_relative_positions
         if buckets > 0:
             distances = make_log_bucket_position(distances, buckets, furthest).long()
 
-        def by_segment(_encoder: nn.Module, args: Any, kwargs: Any) -> Any:
+        def by_text(_encoder: nn.Module, args: Any, kwargs: Any) -> Any:
             hidden, _ = args
             return (hidden, mask), kwargs | {"relative_pos": distances}
 
-        with self.encoder.register_forward_pre_hook(by_segment, with_kwargs=True):
+        with self.encoder.register_forward_pre_hook(by_text, with_kwargs=True):
             # The embeddings take a mask of padding alone.
-            return super()._logits(input_ids, position_ids, torch.ones_like(input_ids))
+            return self._run(input_ids, position_ids, torch.ones_like(input_ids))
+
+
+def _by_rows(rows: Tensor, slots: Tensor) -> Callable[..., tuple[Tensor, None]]:
+    """Attention of one sequence [1, heads, T, width] in rows of texts; back comes [1, T, heads, width]."""
+
+    def attention(
+        _module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float | None = None, **_: Any
+    ) -> tuple[Tensor, None]:
+        heads, width = query.shape[1], query.shape[3]
+
+        def texts(states: Tensor) -> Tensor:
+            """[B, heads, L, width]."""
+            return states[0].transpose(0, 1)[rows].transpose(1, 2)
+
+        scale = width**-0.5 if scaling is None else scaling
+        weights = (texts(query) * scale @ texts(key).transpose(2, 3) + mask).softmax(-1)
+        seen = (weights @ texts(value)).transpose(1, 2)
+        return seen.reshape(-1, heads * width)[slots].reshape(1, -1, heads, width), None
+
+    return attention

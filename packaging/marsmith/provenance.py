@@ -14,12 +14,13 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from packageurl import PackageURL
 from packaging.version import Version
 
+from marsmith.calibration import calibration_files
 from marsmith.checkpoint import PICKLED_WEIGHTS, WEIGHTS, WEIGHTS_INDEX, Checkpoint
 from marsmith.digest import file_sha256
 from marsmith.errors import RecipeError
@@ -91,12 +92,19 @@ def inputs(recipe: Recipe, checkpoint: Checkpoint | None) -> dict[str, str]:
     if checkpoint:
         files = {f"checkpoint/{name}": checkpoint.path / name for name in _checkpoint_files(recipe, checkpoint.path)}
     named = (recipe.handler, recipe.nutrition, *extra_files(recipe), *(sample.image for sample in recipe.samples))
-    for path in map(Path, filter(None, named)):
-        name = recipe.public_name(path)
-        file = recipe.directory / path
+    found = [(recipe.public_name(path), recipe.directory / path) for path in map(Path, filter(None, named))]
+    for name, file in (*found, *_calibration(recipe)):
         if files.setdefault(name, file) != file:
             raise RecipeError(f"Two files of the recipe are called {name}: rename one, or give relative paths.")
     return {name: _sha256(file) for name, file in sorted(files.items())}
+
+
+def _calibration(recipe: Recipe) -> Iterator[tuple[str, Path]]:
+    """What the network's accuracy was measured on, by name."""
+    if recipe.accuracy is not None:
+        path = recipe.accuracy.inputs
+        for file in calibration_files(recipe):
+            yield (PurePosixPath(recipe.public_name(path)) / file.relative_to(recipe.directory / path)).as_posix(), file
 
 
 def origin(checkpoint: Checkpoint) -> PackageURL | None:

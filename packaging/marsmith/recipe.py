@@ -16,9 +16,9 @@ from pydantic import Field, StrictBool, ValidationError, field_validator, model_
 from marsmith.errors import RecipeError
 from marsmith.paths import is_dir
 from marsmith.sample import Sample
-from marsmith.serving import EXPLAIN_RUNS, LongText
+from marsmith.serving import EXPLAIN_RUNS, LongText, Precision
 from marsmith.tasks import TASKS, Task, TaskName, owners
-from marsmith.values import Count, FilePath, Named, RoutableName, Section
+from marsmith.values import Count, FilePath, Named, RoutableName, Section, Share
 from marsmith.wording import explained
 
 RECIPE_FILE = "recipe.toml"
@@ -45,6 +45,17 @@ class Serving(Section):
     max_retry_timeout_s: Count = Field(30, description="how long a crashing worker is started again")
 
 
+class AccuracyLimits(Section):
+    """How far a network of reduced precision may be from the checkpoint's own answers, and what is asked of both.
+
+    `inputs` is a file with one text a line, or a directory of image files.
+    """
+
+    inputs: FilePath
+    min_label_agreement: Share = 0.99
+    max_probability_change: Share = 0.1
+
+
 class Recipe(Section):
     """What `marsmith build` needs to know. Paths are relative to the recipe's directory.
 
@@ -64,7 +75,7 @@ class Recipe(Section):
     checkpoint: Named | None = None
     revision: Named | None = None
     allow_pickle: StrictBool = False
-    precision: Literal["fp32"] = "fp32"
+    precision: Precision = "fp32"
     labels: list[str] | None = None
     top_k: Count = 5
     normalise: Literal["none", "tweet"] = "none"
@@ -72,6 +83,7 @@ class Recipe(Section):
     explain: StrictBool = False
     nutrition: FilePath | None = None
     serving: Serving = Serving()
+    accuracy: AccuracyLimits | None = None
     samples: list[Sample] = Field([])
     directory: Path = Field(exclude=True)
     toml: bytes = Field(exclude=True, repr=False)
@@ -157,6 +169,11 @@ class Recipe(Section):
                 raise ValueError(f"{key} is for the {' and '.join(tasks)} task{'s' * (len(tasks) > 1)} only")
         if self.kind.section and self.checkpoint is None:
             raise ValueError("the key checkpoint is missing")
+        if self.precision == "int8" and self.accuracy is None:
+            raise ValueError(
+                'precision "int8" needs a table [accuracy] with the key inputs: a file with one text a line, or a '
+                "directory of image files, on which the network must agree with the checkpoint"
+            )
         return self
 
     @model_validator(mode="after")
@@ -230,4 +247,4 @@ def package_of(requirement: str) -> str:
 
 
 # The tables of a recipe by name; the recipe itself has none.
-SECTIONS: dict[str, type[Section]] = {"": Recipe, "serving": Serving, "samples": Sample}
+SECTIONS: dict[str, type[Section]] = {"": Recipe, "serving": Serving, "accuracy": AccuracyLimits, "samples": Sample}

@@ -98,9 +98,8 @@ class TextReference:
 
         Of a text in several windows it is the mean, weighted by the tokens that each has beside the special ones.
         """
-        text = _mask_tweet(str(body)) if self.settings.normalise == "tweet" else str(body)
+        windows = self._windows(body)
         limit, long_text = self.settings.max_tokens, self.settings.long_text
-        windows = self.tokenizer(text, truncation=True, max_length=limit, return_overflowing_tokens=True)["input_ids"]
         if long_text == "error" and len(windows) > 1:
             raise RecipeError(
                 f"A sample of the recipe has more than the {limit} tokens that the model reads, which long_text "
@@ -111,6 +110,19 @@ class TextReference:
         special = self.tokenizer.num_special_tokens_to_add()
         weights = [len(ids) - special for ids in windows]
         return scores[0] if len(scores) == 1 else np.average(scores, axis=0, weights=weights)
+
+    def _windows(self, body: str | bytes) -> list[list[int]]:
+        """Token ids of one text, as many at once as the model reads."""
+        text = _mask_tweet(str(body)) if self.settings.normalise == "tweet" else str(body)
+        limit = self.settings.max_tokens
+        ids: list[list[int]] = self.tokenizer(text, truncation=True, max_length=limit, return_overflowing_tokens=True)[
+            "input_ids"
+        ]
+        return ids
+
+    def feeds(self, body: str | bytes) -> dict[str, np.ndarray]:
+        """The network's inputs for one text, of a long one as far as the model reads at once."""
+        return feeds([self._windows(body)[0]], self.settings)
 
     def export(self, out: Path) -> None:
         """Write the ONNX graph into the directory `out`."""

@@ -11,6 +11,8 @@ FORMAT: Literal[1] = 1
 
 Layout = Literal["packed", "padded", "single"]
 LongText = Literal["truncate", "error", "window"]
+# fp32 products, bf16 ones where the CPU has them, or int8 ones by a quantised network.
+Precision = Literal["fp32", "bf16", "int8"]
 # Runs of the network that an explanation takes, where the recipe asks for explanations.
 EXPLAIN_RUNS = 256
 

@@ -64,6 +64,14 @@ def size(count: int) -> str:
     return f"{value:.1f} GiB"
 
 
+def accuracy(numbers: dict[str, Any]) -> str:
+    """How far a quantised network is from the checkpoint (accuracy.json)."""
+    return (
+        f"{numbers['label_agreement']:.2%} of {numbers['inputs']} labels alike and no probability more than "
+        f"{numbers['max_probability_change']:.3f} apart"
+    )
+
+
 def card(details: Card) -> Table:
     """What an archive holds, as a two-column table."""
     table = Table(show_header=False, title=escape(f"{details.name} {details.version}"), title_justify="left")
@@ -73,7 +81,7 @@ def card(details: Card) -> Table:
         ("task", details.task),
         ("handler", details.handler),
         ("checkpoint", details.checkpoint),
-        ("precision", details.precision),
+        ("precision", details.precision + (f" ({accuracy(details.accuracy)})" if details.accuracy else "")),
         ("engine", details.engine),
         ("labels", ", ".join(details.labels) or "none stated"),
         ("workers", details.config.get("minWorkers", "the server's default")),

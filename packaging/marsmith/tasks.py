@@ -7,7 +7,7 @@ from typing import Literal
 
 TaskName = Literal["sentiment", "food", "custom"]
 
-CHECKPOINT_KEYS = frozenset({"checkpoint", "revision", "allow_pickle", "precision"})
+CHECKPOINT_KEYS = frozenset({"checkpoint", "revision", "allow_pickle", "precision", "accuracy"})
 # What a build writes into model/ whatever the task, and for every checkpoint.
 SETTINGS_MEMBERS = frozenset({"serving.json"})
 NETWORK_MEMBERS = SETTINGS_MEMBERS | {"config.json", "model.onnx", "program.json", "model.weights"}

@@ -30,3 +30,5 @@ FilePath = Annotated[Path, AfterValidator(_without_nul)]
 # A directory, or what the hub calls a checkpoint.
 Named = Annotated[str, Field(min_length=1), AfterValidator(_without_nul)]
 Count = Annotated[int, Field(strict=True, ge=1)]
+# A JSON or TOML number from 0 to 1; 1 may be written without a point.
+Share = Annotated[float, Field(strict=True, ge=0, le=1)]

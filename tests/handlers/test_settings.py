@@ -46,6 +46,7 @@ def test_the_file_is_read_whole(file: Path) -> None:
         name="tiny",
         version="1.0",
         labels=("no", "姓名"),
+        precision="fp32",
         options=Options(top_k=3),
         text=TextSettings(normalise="tweet", max_tokens=40, first_position=2),
         image=None,

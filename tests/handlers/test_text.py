@@ -1,6 +1,5 @@
-"""Text becomes the token ids that transformers gives, and packs lose nothing."""
+"""Text becomes the token ids that transformers gives."""
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from handlers.errors import TooLarge
-from handlers.text import PackedBatch, TextEncoder, Tokens, normalise_tweet, pack
+from handlers.text import TextEncoder, Tokens, normalise_tweet
 from tests.tiny import MAX_TOKENS
 
 # Both tokenizers put one token before a text and one behind it.
@@ -221,70 +220,3 @@ def test_the_mean_of_windows_is_weighted_by_their_tokens(lengths: list[int], wei
 def test_a_text_without_tokens_has_its_windows_scores() -> None:
     scores = np.array([0.25, 0.75], np.float32)
     assert Tokens([[2, 3]], SPECIAL, False).average([scores]).tolist() == [0.25, 0.75]
-
-
-def test_a_packed_batch_lays_texts_end_to_end() -> None:
-    batch = PackedBatch.of([[7, 8, 9], [5], [6, 4]], first_position=2)
-    assert batch.input_ids.tolist() == [7, 8, 9, 5, 6, 4]
-    assert batch.position_ids.tolist() == [2, 3, 4, 2, 2, 3]
-    assert batch.segment_ids.tolist() == [0, 0, 0, 1, 2, 2]
-    assert batch.starts.tolist() == [0, 3, 4]
-    assert {name: array.dtype for name, array in batch.feeds().items()} == dict.fromkeys(
-        ["input_ids", "position_ids", "segment_ids", "starts"], np.dtype(np.int64)
-    )
-
-
-def test_a_packed_batch_of_one_starts_at_zero() -> None:
-    batch = PackedBatch.of([[7, 8]], first_position=0)
-    assert (batch.position_ids.tolist(), batch.segment_ids.tolist(), batch.starts.tolist()) == ([0, 1], [0, 0], [0])
-
-
-def test_a_padding_token_spelt_out_in_a_text_takes_no_position() -> None:
-    """RoBERTa's first position is behind its padding token's id."""
-    batch = PackedBatch.of([[0, 7, 1, 8, 1, 1, 9], [0, 7]], first_position=2)
-    assert batch.position_ids.tolist() == [2, 3, 1, 4, 1, 1, 5, 2, 3]
-    assert PackedBatch.of([[0, 7, 1]], first_position=0).position_ids.tolist() == [0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("lengths", "budget", "slices"),
-    [
-        ([], 10, []),
-        ([3], 10, [(0, 1)]),
-        ([5, 5], 10, [(0, 2)]),
-        ([5, 6], 10, [(0, 1), (1, 2)]),
-        ([20, 1, 1], 10, [(0, 1), (1, 3)]),
-        ([1, 20, 1], 10, [(0, 1), (1, 2), (2, 3)]),
-        ([1, 1, 20], 10, [(0, 2), (2, 3)]),
-        ([2, 2, 2], 0, [(0, 1), (1, 2), (2, 3)]),
-    ],
-)
-def test_the_budget_splits_the_texts(lengths: list[int], budget: int, slices: list[tuple[int, int]]) -> None:
-    parts = [part for part, _ in pack([[1] * n for n in lengths], budget, 0)]
-    assert [(part.start, part.stop) for part in parts] == slices
-
-
-@given(
-    st.lists(st.lists(st.integers(2, 999), min_size=1, max_size=30), max_size=20), st.integers(0, 60), st.integers(0, 2)
-)
-def test_packing_keeps_every_text_in_order_within_the_budget(texts: list[list[int]], budget: int, first: int) -> None:
-    """pytorch/serve#1792, kserve/kserve#3438, pytorch/serve#2121"""
-    unpacked = []
-    for part, batch in pack(texts, budget, first):
-        ends = [*batch.starts[1:].tolist(), len(batch.input_ids)]
-        segments = [batch.input_ids[start:end].tolist() for start, end in zip(batch.starts, ends, strict=True)]
-        assert segments == texts[part]
-        assert len(batch.input_ids) <= budget or len(segments) == 1
-        for number, (start, end) in enumerate(zip(batch.starts, ends, strict=True)):
-            assert batch.position_ids[start:end].tolist() == list(range(first, first + end - start))
-            assert set(batch.segment_ids[start:end].tolist()) == {number}
-        unpacked += segments
-    assert unpacked == texts
-
-
-@given(st.lists(st.integers(1, 30), min_size=2, max_size=20), st.integers(1, 60))
-def test_no_two_neighbouring_packs_would_fit_into_one(lengths: list[int], budget: int) -> None:
-    packs = [batch for _, batch in pack([[1] * n for n in lengths], budget, 0)]
-    for batch, after in pairwise(packs):
-        first = after.starts[1] if len(after.starts) > 1 else len(after.input_ids)
-        assert len(batch.input_ids) + first > budget

@@ -38,6 +38,7 @@ def build(
                 "engine": built.engine,
                 "note": built.note,
                 "parity": built.parity,
+                "accuracy": built.accuracy.model_dump(mode="json") if built.accuracy else None,
             }
         )
     else:
@@ -46,13 +47,15 @@ def build(
 
 def print_built(built: Any, sha256: str) -> None:
     """Say what was built."""
-    from marsmith.show import size
+    from marsmith.show import accuracy, size
 
     logits = (
         "no network"
         if built.parity is None
         else f"logits in {built.engine} within {built.parity:.1e} of the checkpoint's"
     )
+    if built.accuracy:
+        logits += f", in int8 {accuracy(built.accuracy.model_dump())}"
     out.print(
         f"built {built.path} ({size(built.size)}, {built.members} members, {logits}, {built.golden} golden requests "
         f"answered)\nsha256 {sha256}",

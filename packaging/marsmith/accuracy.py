@@ -1,0 +1,69 @@
+"""MAR-INF/accuracy.json: how far a quantised network is from the checkpoint, on inputs like those that it will see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from marsmith.errors import AccuracyError
+from marsmith.program import Run
+from marsmith.recipe import AccuracyLimits
+from marsmith.serving import Precision, dump_json
+
+
+class Accuracy(BaseModel):
+    """The whole file. `label_agreement` is the share of `inputs` that both networks give the same best label.
+
+    `max_probability_change` is the largest difference of any label's probability, for any of them.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    precision: Precision
+    inputs: int
+    label_agreement: float
+    max_probability_change: float
+
+    def to_json(self) -> bytes:
+        """The file's bytes."""
+        return dump_json(self.model_dump(mode="json"))
+
+    def require(self, limits: AccuracyLimits) -> None:
+        """Raise AccuracyError for a network that is further from the checkpoint than the recipe allows."""
+        if self.label_agreement < limits.min_label_agreement:
+            raise AccuracyError(
+                f"In {self.precision} the network gives {self.label_agreement:.2%} of {self.inputs} inputs the "
+                f"checkpoint's label, and the recipe asks for {limits.min_label_agreement:.2%}: set another precision, "
+                "or accuracy.min_label_agreement to what you can accept."
+            )
+        if self.max_probability_change > limits.max_probability_change:
+            raise AccuracyError(
+                f"In {self.precision} a probability is {self.max_probability_change:.3f} from the checkpoint's, "
+                f"and the recipe allows {limits.max_probability_change:.3f}: set another precision, or "
+                "accuracy.max_probability_change to what you can accept."
+            )
+
+
+def compare(exact: Run, reduced: Run, precision: Precision, batches: Iterable[Mapping[str, np.ndarray]]) -> Accuracy:
+    """What the network of reduced precision makes of at least one batch, beside the exact one."""
+    agreeing = inputs = 0
+    change = 0.0
+    for feeds in batches:
+        expected, got = _probabilities(exact(feeds)), _probabilities(reduced(feeds))
+        agreeing += int((expected.argmax(-1) == got.argmax(-1)).sum())
+        inputs += len(expected)
+        change = max(change, float(np.abs(expected - got).max(initial=0.0)))
+    return Accuracy(
+        precision=precision,
+        inputs=inputs,
+        label_agreement=agreeing / inputs,
+        max_probability_change=change if np.isfinite(change) else 1.0,
+    )
+
+
+def _probabilities(logits: np.ndarray) -> np.ndarray:
+    exponentials = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
+    shares: np.ndarray = exponentials / exponentials.sum(axis=-1, keepdims=True)
+    return shares
