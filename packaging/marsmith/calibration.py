@@ -32,7 +32,7 @@ def calibration_files(recipe: Recipe) -> list[Path]:
 
 
 def calibration(recipe: Recipe) -> Iterator[str | bytes]:
-    """Each text, empty lines left out, or the content of each image file. Raises RecipeError where one is unreadable."""
+    """Each text, empty lines left out, or the content of each image file. Raises RecipeError for unreadable ones."""
     for file in calibration_files(recipe):
         try:
             content = file.read_bytes()

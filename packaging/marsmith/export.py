@@ -39,8 +39,7 @@ class PaddedText(nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Logits float32[B, labels]; `attention_mask` is 1 for tokens, 0 for the padding after them."""
-        with attending(self.model, PLAIN):
-            logits: Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask).logits
+        logits: Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask).logits
         return logits
 
 
@@ -53,8 +52,7 @@ class Images(nn.Module):
 
     def forward(self, pixel_values: Tensor) -> Tensor:
         """Logits float32[B, labels]."""
-        with attending(self.model, PLAIN):
-            logits: Tensor = self.model(pixel_values=pixel_values).logits
+        logits: Tensor = self.model(pixel_values=pixel_values).logits
         return logits
 
 
@@ -72,7 +70,8 @@ def export_text(model: Any, layout: Layout, out: Path) -> None:
             "input_ids": torch.tensor([[5, 6, 7], [8, 9, model.config.pad_token_id or 0]]),
             "attention_mask": torch.tensor([[1, 1, 1], [1, 1, 0]]),
         }
-        _export(network, example, {name: {0: batch, 1: tokens} for name in example}, out)
+        with attending(model, PLAIN):
+            _export(network, example, {name: {0: batch, 1: tokens} for name in example}, out)
         return
     example = {
         "input_ids": torch.tensor([5, 6, 7, 8, 9]),
@@ -87,7 +86,8 @@ def export_text(model: Any, layout: Layout, out: Path) -> None:
 def export_images(model: Any, size: tuple[int, int], out: Path) -> None:
     """Write `model.onnx` and `model.weights` of an image classifier for images of `size` (height, width)."""
     example = {"pixel_values": torch.zeros(2, 3, *size)}
-    _export(Images(model), example, {"pixel_values": {0: torch.export.Dim("batch", min=1)}}, out)
+    with attending(model, PLAIN):
+        _export(Images(model), example, {"pixel_values": {0: torch.export.Dim("batch", min=1)}}, out)
 
 
 def _export(module: nn.Module, example: dict[str, Tensor], shapes: dict[str, Any], out: Path) -> None:

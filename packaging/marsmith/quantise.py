@@ -95,7 +95,7 @@ class _Quantiser:
         yield helper.make_node("Mul", [f"{result}/unscaled", f"{tokens}/magnitude"], [result])
 
     def _bytes(self, tokens: str, zero_point: int) -> Iterator[onnx.NodeProto]:
-        """Each token by its magnitude: its largest value, or what that would be if its least is the end of the range."""
+        """Each token by its magnitude: its largest value, or what that were if its least is the end of the range."""
         width = self._constant("quantise/width", np.array([-1], np.int64))
         tiny = self._constant("quantise/tiny", np.float32(SMALLEST_MAGNITUDE))
         ratio = np.float32(-(LARGEST_ACTIVATION - zero_point) / zero_point)
