@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from handlers.engine import available_cores, intra_op_threads
+from handlers.engine import Network, available_cores, intra_op_threads, open_network
 from handlers.errors import NotSupported, Overloaded, RequestError, ServerFault, TooLarge, UnprocessableInstance
 from handlers.golden import golden_requests
 from handlers.kserve import V2Answer
@@ -62,12 +62,18 @@ class BatchHandler(Generic[InstanceT, ResultT]):
     settings: Settings
     model_dir: Path
     threads: int
+    share_weights: bool
     metrics: Metrics
     begin_seconds: float = BEGIN_SHARE * RESPONSE_TIMEOUT_S
     _deadline: float = float("inf")
 
     def load(self) -> None:
         """Open what `predict` needs from `self.model_dir`."""
+
+    def open_network(self) -> Network:
+        """The archive's network, by the thread plan and the settings."""
+        precision = self.settings.precision
+        return open_network(self.model_dir, self.threads, precision, share_weights=self.share_weights)
 
     def decode(self, item: Item) -> InstanceT:
         """One item as it came -> one instance. Raises RequestError to refuse it."""
@@ -105,6 +111,9 @@ class BatchHandler(Generic[InstanceT, ResultT]):
         try:
             self.settings = Settings.load(self.model_dir / "serving.json", config.get("handler"))
             workers = int(os.environ.get(WORKERS_VARIABLE) or config.get("minWorkers") or 1)
+            share = self.settings.options.share_weights
+            own_workers = int(config.get("minWorkers") or 1)
+            self.share_weights = own_workers > 1 if share == "auto" else share == "yes"
             self.threads = self.settings.options.threads or intra_op_threads(available_cores(), workers)
             self.begin_seconds = BEGIN_SHARE * float(config.get("responseTimeout") or RESPONSE_TIMEOUT_S)
             self.metrics = Metrics()

@@ -9,7 +9,7 @@ import numpy as np
 
 from handlers.base import BatchHandler
 from handlers.decoding import image_bytes_of
-from handlers.engine import Float32Array, open_network, softmax
+from handlers.engine import Float32Array, softmax
 from handlers.image import Uint8Array, limit_threads, normalise, open_image, resize
 from handlers.metrics import PIXELS
 from handlers.requests import Item
@@ -26,7 +26,7 @@ class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
             raise SettingsError("serving.json has no image section: this archive is not an image classifier's")
         self.image = self.settings.image
         limit_threads(self.threads)
-        self.engine = open_network(self.model_dir, self.threads, self.settings.precision)
+        self.engine = self.open_network()
         table = self.model_dir / "nutrition.json"
         self.nutrition = json.loads(table.read_text(encoding="utf-8")) if table.exists() else {}
 
