@@ -53,7 +53,8 @@ def run(graph: Path, x: np.ndarray) -> np.ndarray:
 def test_weights_have_a_scale_for_each_column() -> None:
     weights = np.random.default_rng(1).standard_normal((WIDTH, COLUMNS)) * np.logspace(-4, 4, COLUMNS)
     content, scales = quantised(weights.astype(np.float32))
-    assert (content.dtype, np.abs(content).max(axis=0).tolist()) == (np.int8, [LARGEST_WEIGHT] * COLUMNS)
+    assert content.dtype == np.dtype(np.int8)
+    assert np.abs(content).max(axis=0).tolist() == [LARGEST_WEIGHT] * COLUMNS
     assert (np.abs(content * scales - weights).max(axis=0) <= 0.501 * scales).all()
 
 
