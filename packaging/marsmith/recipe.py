@@ -16,7 +16,7 @@ from pydantic import Field, StrictBool, ValidationError, field_validator, model_
 from marsmith.errors import RecipeError
 from marsmith.paths import is_dir
 from marsmith.sample import Sample
-from marsmith.serving import EXPLAIN_RUNS, LongText
+from marsmith.serving import EXPLAIN_RUNS, Decode, LongText
 from marsmith.tasks import TASKS, Task, TaskName, owners
 from marsmith.values import Count, FilePath, Named, RoutableName, Section
 from marsmith.wording import explained
@@ -69,6 +69,7 @@ class Recipe(Section):
     top_k: Count = 5
     normalise: Literal["none", "tweet"] = "none"
     long_text: LongText = "truncate"
+    decode: Decode = "scaled"
     explain: StrictBool = False
     nutrition: FilePath | None = None
     serving: Serving = Serving()

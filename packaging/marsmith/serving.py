@@ -11,6 +11,7 @@ FORMAT: Literal[1] = 1
 
 Layout = Literal["packed", "padded", "single"]
 LongText = Literal["truncate", "error", "window"]
+Decode = Literal["scaled", "full"]
 # Runs of the network that an explanation takes, where the recipe asks for explanations.
 EXPLAIN_RUNS = 256
 
@@ -43,7 +44,11 @@ class TextSettings(_Section):
 
 
 class ImageSettings(_Section):
-    """How an image becomes pixel values; sizes are pixels as (height, width), `resample` is Pillow's number."""
+    """How an image becomes the network's pixels; sizes are pixels as (height, width), `resample` is Pillow's number.
+
+    The network itself rescales and normalises. `scaled_decode`: whether JPEGs may be decoded at 1/2, 1/4 or 1/8 of
+    their size, as long as both sides keep twice the pixels that they are resized to.
+    """
 
     size: tuple[int, int]
     resample: int
@@ -52,6 +57,7 @@ class ImageSettings(_Section):
     std: tuple[float, float, float]
     shortest_edge: int | None = None
     crop: tuple[int, int] | None = None
+    scaled_decode: bool = False
 
 
 class Serving(_Section):
