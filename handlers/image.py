@@ -152,6 +152,9 @@ def _center_crop(image: Image.Image, profile: bytes | None, height: int, width: 
     """Cut out the middle as sRGB; what lies outside the image is black."""
     top, left = (image.height - height) // 2, (image.width - width) // 2
     box = (max(left, 0), max(top, 0), min(left + width, image.width), min(top + height, image.height))
+    middle = to_srgb(image.crop(box), profile)
+    if middle.size == (width, height):
+        return middle
     canvas = Image.new("RGB", (width, height))
-    canvas.paste(to_srgb(image.crop(box), profile), (max(-left, 0), max(-top, 0)))
+    canvas.paste(middle, (max(-left, 0), max(-top, 0)))
     return canvas
