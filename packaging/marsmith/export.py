@@ -42,6 +42,9 @@ class PaddedText(nn.Module):
 class Images(nn.Module):
     """An image classifier as a function of `pixels` uint8[B, H, W, 3] alone, which it rescales and normalises."""
 
+    scale: Tensor
+    shift: Tensor
+
     def __init__(self, model: Any, settings: ImageSettings) -> None:
         super().__init__()
         self.model = model
