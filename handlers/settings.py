@@ -74,7 +74,10 @@ class TextSettings:
 
 @dataclass(frozen=True, slots=True)
 class ImageSettings:
-    """How an image becomes pixel values; sizes are pixels as (height, width), `resample` is Pillow's number."""
+    """How an image becomes the network's pixels; sizes are pixels as (height, width), `resample` is Pillow's number.
+
+    The network itself rescales and normalises. `scaled_decode`: a JPEG may be decoded at a fraction of its size.
+    """
 
     size: tuple[int, int]
     resample: int
@@ -83,6 +86,7 @@ class ImageSettings:
     std: tuple[float, float, float]
     shortest_edge: int | None = None
     crop: tuple[int, int] | None = None
+    scaled_decode: bool = False
 
 
 @dataclass(frozen=True, slots=True)
