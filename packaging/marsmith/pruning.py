@@ -32,6 +32,10 @@ def select_tokens_early(model: onnx.ModelProto) -> int:
         shapes = _shapes(graph)
         if _selects_tokens(node, shapes):
             moved += _advance(graph, node, shapes)
+    read = {name for node in graph.node for name in node.input}
+    kept = [one for one in graph.initializer if one.name in read]
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
     return moved
 
 

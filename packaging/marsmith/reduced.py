@@ -41,18 +41,18 @@ def in_precision(
         return exact, None
     if network.engine != "ONNX Runtime":
         raise ExportError(f'This network runs in {network.engine}, which has no int8 here: set precision = "fp32".')
-    progress("quantising")
     out = exact / recipe.precision
     out.mkdir()
-    quantise(exact, out)
-    progress("comparing the quantised network with the checkpoint")
 
-    def inputs() -> Iterator[Mapping[str, np.ndarray]]:
+    def inputs(what: str) -> Iterator[Mapping[str, np.ndarray]]:
+        progress(what)
         for number, body in enumerate(calibration(recipe), 1):
             if number % PROGRESS_EVERY == 0:
-                progress(f"comparing the quantised network with the checkpoint ({number} inputs)")
+                progress(f"{what} ({number} inputs)")
             yield reference.feeds(body)
 
-    accuracy = compare(session(exact / GRAPH), session(out / GRAPH), recipe.precision, inputs())
+    quantise(exact, out, inputs("quantising"))
+    compared = inputs("comparing the quantised network with the checkpoint")
+    accuracy = compare(session(exact / GRAPH), session(out / GRAPH), recipe.precision, compared)
     accuracy.require(recipe.accuracy)
     return out, accuracy

@@ -55,7 +55,14 @@ class Shouter(BatchHandler[str, str]):
 
 def make_root(directory: Path, **options: int) -> Path:
     """What TorchServe unpacks, as far as Shouter looks."""
-    serving = {"format": 1, "name": "shouter", "version": "1.0", "labels": ["a"], "options": options}
+    serving = {
+        "format": 1,
+        "name": "shouter",
+        "version": "1.0",
+        "labels": ["a"],
+        "precision": "none",
+        "options": options,
+    }
     (directory / "model").mkdir()
     (directory / "model" / "serving.json").write_text(json.dumps(serving), encoding="utf-8")
     return directory

@@ -17,6 +17,7 @@ from marsmith.quantise import (
     ZERO_POINT,
     quantise,
     quantised,
+    smoothing,
 )
 
 WIDTH, COLUMNS = 64, 48
@@ -39,10 +40,12 @@ def product(directory: Path, weights: np.ndarray, activation: str = "Identity") 
     return directory
 
 
-def in_int8(directory: Path) -> Path:
+def in_int8(directory: Path, x: np.ndarray | None = None) -> Path:
+    """The graph quantised, where inputs are like `x`: otherwise even."""
     out = directory / "int8"
     out.mkdir()
-    quantise(directory, out)
+    rows = numpy_helper.to_array(onnx.load(directory / GRAPH).graph.initializer[0]).shape[0]
+    quantise(directory, out, [{"x": (np.ones((1, 1, rows)) if x is None else x).astype(np.float32)}])
     return out / GRAPH
 
 
@@ -184,3 +187,56 @@ def test_onnx_runtime_runs_it_without_a_word(tmp_path: Path, capfd: pytest.Captu
     graph = in_int8(product(tmp_path / "g", np.ones((WIDTH, COLUMNS))))
     ort.InferenceSession(str(graph), providers=["CPUExecutionProvider"])
     assert capfd.readouterr() == ("", "")
+
+
+def uneven(tokens: int) -> np.ndarray:
+    """Tokens with one channel a hundred times the others."""
+    x = np.random.default_rng(10).standard_normal((1, tokens, WIDTH))
+    x[..., 5] *= 100
+    return x
+
+
+def test_a_large_channel_does_not_take_the_others_precision_away(tmp_path: Path) -> None:
+    """As DINOv2's have behind a normalisation: its weights are small in turn."""
+    weights = np.random.default_rng(11).standard_normal((WIDTH, COLUMNS))
+    weights[5] /= 100
+    x = uneven(200)
+    errors = []
+    for name, seen in (("smooth", x), ("plain", None)):
+        directory = product(tmp_path / name, weights)
+        errors.append(np.abs(run(in_int8(directory, seen), x) - run(directory / GRAPH, x)).mean())
+    assert errors[0] < errors[1] / 3
+
+
+def test_even_channels_cost_nothing(tmp_path: Path) -> None:
+    weights = np.random.default_rng(12).standard_normal((WIDTH, COLUMNS))
+    graphs = [product(tmp_path / name, weights) for name in ("even", "uneven")]
+    x = np.random.default_rng(13).standard_normal((1, 200, WIDTH))
+    counts = [
+        len(onnx.load(in_int8(graph, one)).graph.node) for graph, one in zip(graphs, (x, uneven(200)), strict=True)
+    ]
+    assert counts[1] == counts[0] + 1
+
+
+def test_the_last_digit_of_what_is_observed_changes_nothing() -> None:
+    """Another CPU adds in another order, and its archive has to be the same."""
+    rng = np.random.default_rng(14)
+    largest, rows = rng.uniform(1, 50, WIDTH) ** 2, rng.uniform(0.01, 1, WIDTH)
+    found = [smoothing(largest * (1 + 1e-6 * rng.standard_normal(WIDTH)), rows) for _ in range(20)]
+    (same,) = {None if one is None else one.tobytes() for one in found}
+    assert same is not None
+    assert np.log2(np.frombuffer(same, np.float32)).mean() == pytest.approx(0, abs=0.05)
+
+
+def test_a_matrix_of_several_layers_stays_one(tmp_path: Path) -> None:
+    """ALBERT: what would be divided for one layer is not what another divides by."""
+    directory = product(tmp_path / "g", np.random.default_rng(15).standard_normal((WIDTH, WIDTH)))
+    model = onnx.load(directory / GRAPH)
+    model.graph.node[1].output[0] = "once"
+    model.graph.node.append(helper.make_node("MatMul", ["once", "w"], ["logits"]))
+    save_graph(model, directory)
+    x = uneven(20)
+    exact = run(directory / GRAPH, x)
+    graph = in_int8(directory, x)
+    assert [one.data_type for one in onnx.load(graph).graph.initializer].count(TensorProto.INT8) == 2
+    assert np.abs(run(graph, x) - exact).max() < 0.1 * np.abs(exact).max()
