@@ -33,7 +33,7 @@ ZERO_POINTS = {"Gelu": GELU_ZERO_POINT}
 # By which a token of zeros alone is divided.
 TINY = 1e-10
 # A channel is divided by its largest value to this power, and by its largest weight to 1 less that ...
-SMOOTHING = 0.7
+SMOOTHING = 0.5
 # ... where the largest channel is so many times the middle one. Elsewhere it gains nothing, and takes time.
 UNEVEN = 3.0
 # In eighths of an octave: the last digit of what was observed, another one on another CPU, must change nothing.
