@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,8 +67,7 @@ def tune(
     try:
         with _bar() as show:
             schedule = tuning.schedule(show)
-            minutes = schedule.left_s / SECONDS_A_MINUTE
-            err.print(f"Asking with {asked.what}, {minutes:.0f} minutes at most. Ctrl-C stops.", soft_wrap=True)
+            err.print(_outlook(schedule.left_s, asked.what, golden=inputs is None), soft_wrap=True, markup=False)
             tuning.run(schedule)
     except KeyboardInterrupt:
         interrupted = True
@@ -84,6 +84,12 @@ def tune(
     if write:
         edit.write(read, tuning.with_setting(found.row.setting), tuning.file)
         err.print(f"Written into {tuning.file}.", soft_wrap=True, markup=False)
+
+
+def _outlook(seconds: float, what: str, *, golden: bool) -> str:
+    few = ", which may be fewer and shorter than yours: name your own with --inputs" if golden else ""
+    minutes = math.ceil(seconds / SECONDS_A_MINUTE)
+    return f"About {minutes} min at most; Ctrl-C shows what was measured until then. What is asked: {what}{few}."
 
 
 def _words(text: str) -> tuple[str, ...]:
