@@ -36,7 +36,7 @@ def printed(what: object) -> list[str]:
 
 def test_a_row_has_speed_memory_accuracy_and_failures() -> None:
     lines = printed(table(ROWS, recommend(ROWS), SETTING, clients=32))
-    (first,) = (line for line in lines if "100.0" in line)
+    (first,) = (line for line in lines if "100.0 ±" in line)
     for figure in (
         "→ now",
         "1 x 2",
@@ -49,7 +49,7 @@ def test_a_row_has_speed_memory_accuracy_and_failures() -> None:
         "100.0% of 5",
     ):
         assert figure in first
-    (second,) = (line for line in lines if "50.2" in line)
+    (second,) = (line for line in lines if "50.2 ±" in line)
     assert "→" not in second
     assert "—" in second  # alone, a request waits for nobody
     assert second.split()[-2] == "2"
