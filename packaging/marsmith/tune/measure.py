@@ -19,6 +19,7 @@ from marsmith.recipe import Recipe, Serving
 from marsmith.server import Server
 from marsmith.tune.accuracy import Accuracy, accuracy
 from marsmith.tune.load import Body, closed_loop
+from marsmith.tune.others import Others
 from marsmith.tune.setting import Setting
 
 # Not measured: connections open, and the Java VM compiles what it runs often.
@@ -32,8 +33,8 @@ class Row:
     """What was measured of a setting.
 
     `per_second` (give or take `noise`), `p50_ms` and `p95_ms` are those of many clients, `lone_p50_ms` that of one.
-    `memory_bytes` is the workers' proportional set size. `failed` counts the requests without an answer, and golden
-    requests with a wrong one.
+    `memory_bytes` is the workers' proportional set size, `failed` counts the requests without an answer, and golden
+    requests with a wrong one. `others` is how many cores were busy with other work meanwhile.
     """
 
     setting: Setting
@@ -45,6 +46,7 @@ class Row:
     memory_bytes: int
     failed: int
     accuracy: Accuracy
+    others: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +76,14 @@ class Bench:
                 server.wait_ready()
                 progress("golden requests")
                 outcomes = list(replay.on_server(variant, self.ports.url))
+                others = Others()
                 progress(f"{self.clients} clients")
                 path = f"/predictions/{self.recipe.name}"
                 load = closed_loop(self.ports.first, path, self.bodies, self.clients, self.seconds, WARM_UP_S)
                 memory_bytes = _memory(server.worker_pids(self.recipe.name))
                 progress("1 client")
                 lone = closed_loop(self.ports.first, path, self.bodies, 1, LONE_SHARE * self.seconds, 0)
+                others_cores = others.cores()
         if not load.latencies_ms or not lone.latencies_ms:
             raise TuneError(
                 f"No request was answered in time ({load.failed + lone.failed} failed): measure longer with --seconds."
@@ -94,6 +98,7 @@ class Bench:
             memory_bytes=memory_bytes,
             failed=load.failed + lone.failed + sum(not one.ok for one in outcomes),
             accuracy=accuracy(archive, outcomes),
+            others=others_cores,
         )
 
     def _members(self, archive: Path, setting: Setting) -> dict[PurePosixPath, mar.Source]:

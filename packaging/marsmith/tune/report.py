@@ -12,6 +12,7 @@ from rich.table import Table
 from marsmith.show import size
 from marsmith.tune.machine import machine
 from marsmith.tune.measure import Row
+from marsmith.tune.others import DISTURBING
 from marsmith.tune.recommend import Recommendation
 from marsmith.tune.run import Tuning
 from marsmith.tune.setting import Setting
@@ -51,8 +52,14 @@ def table(rows: Sequence[Row], recommendation: Recommendation | None, now: Setti
 
 
 def summary(tuning: Tuning, recommendation: Recommendation | None) -> str:
-    """What was not measured, and what is recommended, in rich's markup."""
+    """What was not measured, what disturbed it, and what is recommended, in rich's markup."""
     lines = [f"not measured: {one.what}: {one.reason}" for one in tuning.refused]
+    others, cores = max((row.others for row in tuning.rows), default=0.0), tuning.choices.cores
+    if others > DISTURBING * cores:
+        lines.append(
+            f"Other work took up to {others:.1f} of {cores} cores meanwhile, so the rows are hard to compare: "
+            "tune again while the machine has nothing else to do."
+        )
     if recommendation:
         lines.append(f"Recommended: {recommendation.reason}")
     return escape("\n".join(lines))

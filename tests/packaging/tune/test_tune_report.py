@@ -61,6 +61,13 @@ def test_what_was_refused_says_why(tmp_path: Path) -> None:
     assert "Recommended: fp32, 1 x 2 threads, batches of 16, 5 ms gave the most requests/s, 100.0, of" in text
 
 
+def test_other_work_on_the_machine_is_told(tmp_path: Path) -> None:
+    run = tuning(tmp_path)
+    assert "Other work" not in summary(run, None)
+    run.rows = [*ROWS, row(others=1.25)]
+    assert "Other work took up to 1.2 of 2 cores meanwhile" in summary(run, None)
+
+
 def test_the_document_is_json_with_the_machine_beside_the_figures(tmp_path: Path) -> None:
     found = json.loads(json.dumps(document(tuning(tmp_path), recommend(ROWS), "3 golden requests")))
     assert found["recommended"]["setting"] == found["rows"][0]["setting"]
