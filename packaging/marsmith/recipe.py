@@ -39,7 +39,9 @@ class Serving(Section):
     workers: Count = Field(1, description="worker processes; each maps the same weights")
     threads: Count | None = Field(None, description="threads of one worker; without it, its share of the cores")
     batch_size: Count = Field(16, description="requests in a batch, at most")
-    max_batch_delay_ms: Count = Field(5, description="how long a batch waits for company; TorchServe reads 0 as 100")
+    max_batch_delay_ms: Count = Field(
+        1, description="how long a batch waits for company, a lone request always; TorchServe reads 0 as 100"
+    )
     response_timeout_s: Count = Field(60, description="a batch that takes longer ends its worker")
     startup_timeout_s: Count = Field(120, description="a worker that loads longer is given up")
     job_queue_size: Count = Field(200, description="requests that may wait; the next one is answered 503")

@@ -68,14 +68,13 @@ class Bench:
     def measure(self, archive: Path, setting: Setting, progress: Progress) -> Row:
         """Serve `archive`, unpacked in a directory, as the setting says, and ask it. Raises ServerError."""
         with tempfile.TemporaryDirectory(prefix="marsmith-tune-") as scratch:
-            variant = Path(scratch) / f"{self.recipe.name}.mar"
-            mar.write(variant, self._members(archive, setting))
-            with Server([variant], self.ports) as server:
+            served = variant(self.recipe, archive, setting, self.cores, Path(scratch) / f"{self.recipe.name}.mar")
+            with Server([served], self.ports) as server:
                 progress("starting TorchServe")
                 server.start()
                 server.wait_ready()
                 progress("golden requests")
-                outcomes = list(replay.on_server(variant, self.ports.url))
+                outcomes = list(replay.on_server(served, self.ports.url))
                 others = Others()
                 progress(f"{self.clients} clients")
                 path = f"/predictions/{self.recipe.name}"
@@ -101,12 +100,16 @@ class Bench:
             others=others_cores,
         )
 
-    def _members(self, archive: Path, setting: Setting) -> dict[PurePosixPath, mar.Source]:
-        """The members of an unpacked archive, with the setting in place of the recipe's own."""
-        files = {PurePosixPath(file.relative_to(archive)): file for file in archive.rglob("*") if file.is_file()}
-        members: dict[PurePosixPath, mar.Source] = {n: file for n, file in files.items() if str(n) not in mar.SEALS}
-        tuned = self.recipe.model_copy(update={"serving": serving(self.recipe.serving, setting, self.cores)})
-        return members | {PurePosixPath(manifest.CONFIG_FILE): manifest.model_config(tuned)}
+
+def variant(recipe: Recipe, archive: Path, setting: Setting, cores: int, path: Path) -> Path:
+    """Write, to `path`, the recipe's unpacked `archive` with the setting in place of the recipe's own."""
+    files = {PurePosixPath(file.relative_to(archive)): file for file in archive.rglob("*") if file.is_file()}
+    members: dict[PurePosixPath, mar.Source] = {
+        name: file for name, file in files.items() if str(name) not in mar.SEALS
+    }
+    tuned = recipe.model_copy(update={"serving": serving(recipe.serving, setting, cores)})
+    mar.write(path, members | {PurePosixPath(manifest.CONFIG_FILE): manifest.model_config(tuned)})
+    return path
 
 
 def serving(before: Serving, setting: Setting, cores: int) -> Serving:
