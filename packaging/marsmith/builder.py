@@ -51,17 +51,17 @@ class Built:
     accuracy: Accuracy | None
 
 
-def build(recipe_path: Path, out: Path, progress: Progress = silent) -> Built:
-    """Build the archive `out`/NAME.mar of a recipe. `progress` hears the name of each step.
+def build(source: Path | Recipe, out: Path, progress: Progress = silent) -> Built:
+    """Build the archive `out`/NAME.mar of a recipe, or of the path to one. `progress` hears the name of each step.
 
     The archive is linted before it is written, and answers its golden requests in a real worker before it takes its
     name. Raises MarsmithError; then nothing is written.
     """
-    recipe = Recipe.load(recipe_path)
+    recipe = source if isinstance(source, Recipe) else Recipe.load(source)
     _check_output(out)
     members = planned(recipe, NO_CHECKPOINT)
     progress("linting")
-    findings = lint_recipe(recipe_path)
+    findings = lint_recipe(recipe)
     refuse([one for one in findings if one.code not in CHECKPOINT_CODES], f"The archive of {recipe.name}")
     checkpoint = None
     if recipe.checkpoint is not None:

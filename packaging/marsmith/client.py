@@ -68,11 +68,11 @@ class Client:
 
     def predict(self, model: str, data: str | bytes) -> Prediction:
         """Predict from one text (str) or image file (bytes). Raises ClientError like `send`."""
-        return self.send(model, *_body(data))
+        return self.send(model, *body_of(data))
 
     def explain(self, model: str, data: str | bytes) -> Prediction:
         """Predict from one text or image file, and say why. Raises ClientError like `send`."""
-        return self.send(model, *_body(data), verb="explanations")
+        return self.send(model, *body_of(data), verb="explanations")
 
     def send(self, model: str, body: bytes, content_type: str, verb: str = "predictions") -> Prediction:
         """Predict from a body as it is.
@@ -125,7 +125,7 @@ class Client:
         return session
 
 
-def _body(data: str | bytes) -> tuple[bytes, str]:
+def body_of(data: str | bytes) -> tuple[bytes, str]:
     """The body and Content-Type that carry a text or an image file."""
     if isinstance(data, str):
         return json.dumps({"text": data}).encode(), "application/json"

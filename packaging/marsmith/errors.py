@@ -11,7 +11,8 @@ MarsmithError
 ├── GoldenError       an archive answers its golden requests differently, or cannot be asked
 ├── SigningError      a key or a signature cannot be made or used
 ├── ServerError       TorchServe does not start, or a model does not become ready
-└── ClientError       a server cannot be reached
+├── ClientError       a server cannot be reached
+└── TuneError         nothing can be tuned, or nothing can be recommended
 """
 
 from __future__ import annotations
@@ -63,6 +64,10 @@ class ServerError(MarsmithError):
 
 class ClientError(MarsmithError):
     """The server cannot be reached, or does not know the model."""
+
+
+class TuneError(MarsmithError):
+    """There is nothing to try on this machine, or nothing that was tried can be recommended."""
 
 
 def first_line(error: BaseException) -> str:

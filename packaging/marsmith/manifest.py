@@ -44,6 +44,8 @@ def model_config(recipe: Recipe) -> bytes:
     options: dict[str, object] = {"top_k": recipe.top_k, "explain_runs": recipe.explain_runs}
     if recipe.kind.section == "text":
         options["long_text"] = recipe.long_text
+    if serving.threads is not None:
+        options["threads"] = serving.threads
     config = {
         "minWorkers": serving.workers,
         "maxWorkers": serving.workers,

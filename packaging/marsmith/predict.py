@@ -63,14 +63,19 @@ def _inputs(images: Sequence[Path], texts: Path | None) -> tuple[list[str | int]
         raise ClientError("Name either image files, or a text file with --file.")
     if texts is None:
         return [str(image) for image in images], list(images)
+    texts_of = lines(texts)
+    return list(range(1, len(texts_of) + 1)), list(texts_of)
+
+
+def lines(texts: Path) -> list[str]:
+    """The lines of a text file. Raises ClientError for one that cannot be read."""
     try:
         # A line ends with a newline alone: str.splitlines would also split at separators that occur in tweets.
-        lines = texts.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
+        return texts.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ClientError(
             f"{texts} cannot be read as UTF-8 text: {getattr(error, 'strerror', None) or 'it is not'}."
         ) from None
-    return list(range(1, len(lines) + 1)), list(lines)
 
 
 def _line(name: str | int, prediction: Prediction) -> str:

@@ -37,8 +37,11 @@ class Serving(Section):
     """How TorchServe runs the model. Every key becomes one of model-config.yaml."""
 
     workers: Count = Field(1, description="worker processes; each maps the same weights")
+    threads: Count | None = Field(None, description="threads of one worker; without it, its share of the cores")
     batch_size: Count = Field(16, description="requests in a batch, at most")
-    max_batch_delay_ms: Count = Field(5, description="how long a batch waits for company; TorchServe reads 0 as 100")
+    max_batch_delay_ms: Count = Field(
+        1, description="how long a batch waits for company, a lone request always; TorchServe reads 0 as 100"
+    )
     response_timeout_s: Count = Field(60, description="a batch that takes longer ends its worker")
     startup_timeout_s: Count = Field(120, description="a worker that loads longer is given up")
     job_queue_size: Count = Field(200, description="requests that may wait; the next one is answered 503")
@@ -221,20 +224,31 @@ class Recipe(Section):
         """Read a recipe file, or the recipe.toml of a directory. Raises RecipeError."""
         file = recipe_file(path)
         try:
-            toml = file.read_bytes()
-            raw = tomllib.loads(toml.decode("utf-8"))
+            return cls.parse(file.read_bytes(), file)
         except FileNotFoundError:
             raise RecipeError(
                 f"There is no recipe at {file}. Name a recipe file or a directory with a {RECIPE_FILE}."
             ) from None
-        except (OSError, ValueError, RecursionError) as error:
-            raise RecipeError(f"The recipe {file} cannot be read: {error}. It must be a TOML file.") from None
+        except (OSError, ValueError) as error:
+            raise _unreadable(file, error) from None
+
+    @classmethod
+    def parse(cls, toml: bytes, file: Path) -> Recipe:
+        """The recipe that `file` says, or would say if it held `toml`. Raises RecipeError."""
+        try:
+            raw = tomllib.loads(toml.decode("utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise _unreadable(file, error) from None
         for key in OUR_KEYS & raw.keys():
             raise RecipeError(f"The recipe {file} is not right: it has a key {key} that nobody reads.")
         try:
             return cls.model_validate({**raw, "directory": file.parent.resolve(), "toml": toml})
         except ValidationError as error:
             raise RecipeError(f"The recipe {file} is not right: {explained(error, SECTIONS)}.") from None
+
+
+def _unreadable(file: Path, error: Exception) -> RecipeError:
+    return RecipeError(f"The recipe {file} cannot be read: {error}. It must be a TOML file.")
 
 
 def recipe_file(path: Path) -> Path:

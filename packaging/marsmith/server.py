@@ -183,6 +183,18 @@ class Server:
         ready = [worker for worker in model["workers"] if worker["status"] == "READY"]
         return len(ready) >= max(1, int(model["minWorkers"]))
 
+    def worker_pids(self, name: str) -> list[int]:
+        """The process ids of a model's workers. Raises ServerError when the server does not say them."""
+        url = f"{self.ports.management_url}/models/{name}"
+        try:
+            response = self._session.get(url, headers=self.headers("management"), timeout=REQUEST_TIMEOUT_S)
+            (model,) = response.json()
+        except (requests.RequestException, ValueError) as error:
+            raise ServerError(
+                f"TorchServe does not describe {name} ({type(error).__name__}): start it again."
+            ) from None
+        return [int(worker["pid"]) for worker in model["workers"]]
+
     def _worker_failure(self) -> str | None:
         """Why a worker could not load, in its own words; None while none has failed."""
         log = self._log("model_log.log")

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from marsmith.cli import archiver, archives, serving, trust
+from marsmith.cli import archiver, archives, serving, trust, tuning
 from marsmith.cli.console import err, escape
 from marsmith.errors import MarsmithError
 
@@ -26,6 +26,7 @@ for command in (
     trust.keygen,
     archives.inspect,
     archives.diff,
+    tuning.tune,
     serving.serve,
     serving.predict,
     serving.explain,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from marsmith.lint.findings import Finding
     from marsmith.lint.tree import Tree
+    from marsmith.recipe import Recipe
 
 __all__ = ["lint", "lint_archive", "lint_recipe"]
 
@@ -44,11 +45,11 @@ def lint_archive(path: Path) -> list[Finding]:
         return lint(tree)
 
 
-def lint_recipe(path: Path) -> list[Finding]:
+def lint_recipe(source: Path | Recipe) -> list[Finding]:
     """All findings about a recipe, its checkpoint and samples, and what can be known of the archive before its export.
 
     Raises RecipeError.
     """
     from marsmith.lint.recipe import lint_recipe as lint_one
 
-    return lint_one(path)
+    return lint_one(source)

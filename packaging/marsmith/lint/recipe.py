@@ -46,12 +46,12 @@ CHECKPOINT_CODES = ("M601", "M602")
 CACHE_SNAPSHOTS, CACHE_BLOBS = "snapshots", "blobs"
 
 
-def lint_recipe(path: Path) -> list[Finding]:
-    """All findings about a recipe file, or the recipe.toml of a directory, by code, then by place.
+def lint_recipe(source: Path | Recipe) -> list[Finding]:
+    """All findings about a recipe, its file, or the recipe.toml of a directory, by code, then by place.
 
     A checkpoint on the hub is not asked for. Raises RecipeError.
     """
-    recipe = Recipe.load(path)
+    recipe = source if isinstance(source, Recipe) else Recipe.load(source)
     findings = [*_lint_samples(recipe), *_lint_files(recipe)]
     if not any(one.where == "handler" for one in findings):
         broken = {one.where: Recipe.model_fields[one.where].get_default() for one in findings if one.where in PARTS}

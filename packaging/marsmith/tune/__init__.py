@@ -1,0 +1,1 @@
+"""`marsmith tune`: which precision, workers and batches serve a recipe best on this machine, by measuring them."""

@@ -1,0 +1,49 @@
+"""How far an archive's answers are from the checkpoint's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from marsmith.replay import Outcome
+
+# What a build that lowers the precision found, on more inputs than the golden requests.
+ACCURACY = "MAR-INF/accuracy.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The share of `inputs` with the checkpoint's label, and the largest difference of a probability."""
+
+    inputs: int
+    label_agreement: float
+    max_probability_change: float
+
+
+def accuracy(archive: Path, outcomes: Sequence[Outcome]) -> Accuracy:
+    """What the build of an archive, unpacked in a directory, says itself; else what its golden requests say.
+
+    Of those, the share that is answered as expected stands for the share of right labels.
+    """
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        said = json.loads((archive / ACCURACY).read_text(encoding="utf-8"))
+        return Accuracy(int(said["inputs"]), float(said["label_agreement"]), float(said["max_probability_change"]))
+    changes = [change for one in outcomes for change in _changes(one.expected, one.prediction.body)]
+    right = sum(one.ok for one in outcomes)
+    return Accuracy(len(outcomes), right / len(outcomes) if outcomes else 0.0, max(changes, default=0.0))
+
+
+def _changes(expected: Any, got: Any) -> Iterator[float]:
+    """The differences of the numbers that both have."""
+    if isinstance(expected, Mapping) and isinstance(got, Mapping):
+        for key in expected.keys() & got.keys():
+            yield from _changes(expected[key], got[key])
+    elif isinstance(expected, list) and isinstance(got, list):
+        for before, after in zip(expected, got, strict=False):
+            yield from _changes(before, after)
+    elif isinstance(expected, float) and isinstance(got, float):
+        yield abs(expected - got)
