@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -27,6 +28,7 @@ from benchmarks.roster import EVERYBODY, QUICK, check_names
 from benchmarks.settings import FULL, TINY
 from benchmarks.settings import QUICK as QUICK_SETTINGS
 from benchmarks.subjects import BenchmarkError, Task
+from benchmarks.targets import stored as targets
 from marsmith.errors import MarsmithError
 
 TASKS: tuple[Task, ...] = ("sentiment", "food")
@@ -42,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     options = _parser().parse_args(given)
     try:
-        return run(options, shlex.join(["python", "-m", "benchmarks", *given]))
+        return run(options, command_line(given))
     except (BenchmarkError, MarsmithError, OSError, ValueError) as error:
         err.print(f"{type(error).__name__}: {error}", style="red", markup=False)
         return 1
@@ -56,10 +58,13 @@ def run(options: argparse.Namespace, command: str) -> int:
     pythons = environments(options.environments, names, progress) if options.environments else {}
     pythons |= {name: Path(path) for name, path in options.python}
     settings = TINY if options.tiny else QUICK_SETTINGS if options.quick else FULL
+    asked = {"rounds": options.rounds, "seconds": options.seconds, "open_seconds": options.open_seconds}
+    settings = replace(settings, **{name: value for name, value in asked.items() if value is not None})
     tasks = [options.only] if options.only else TASKS
     with tempfile.TemporaryDirectory(prefix="marsmith-benchmark-") as scratch:
         found = measure(tasks, names, settings, options.work or Path(scratch), pythons, progress)
     found["command"] = command
+    found["targets"] = targets(found)
     if options.json:
         stored.save(found, options.json)
     if options.markdown:
@@ -68,6 +73,15 @@ def run(options: argparse.Namespace, command: str) -> int:
     if options.plots:
         plots(found, options.plots)
     return show(found, old)
+
+
+def command_line(given: Sequence[str]) -> str:
+    """The command as it was given, without this machine's directories: of a path its last component is kept."""
+    parts = []
+    for part in given:
+        before, equals, value = part.rpartition("=")
+        parts.append(f"{before}{equals}{Path(value).name}" if "/" in value else part)
+    return shlex.join(["python", "-m", "benchmarks", *parts])
 
 
 def show(found: stored.Results, old: stored.Results | None) -> int:
@@ -99,6 +113,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--subjects", type=lambda text: text.split(","), help=f"of {', '.join(EVERYBODY)}, marsmith:PRECISION"
     )
+    parser.add_argument("--rounds", type=int, help=f"rounds of every closed loop (default: {FULL.rounds})")
+    parser.add_argument("--seconds", type=float, help=f"of each round (default: {FULL.seconds:g})")
+    parser.add_argument("--open-seconds", type=float, help=f"of each open loop (default: {FULL.open_seconds:g})")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     parser.add_argument("--markdown", type=Path, help="write the tables to this file")
     parser.add_argument("--plots", type=Path, help="write plots to this directory (needs matplotlib)")

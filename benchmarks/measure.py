@@ -9,7 +9,8 @@ from pathlib import Path
 
 from benchmarks import checkpoints, in_process, inputs, roster
 from benchmarks.limit import peaks
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import hardware, load_average, versions
+from benchmarks.ours import Marsmith
 from benchmarks.results import FORMAT, Results
 from benchmarks.rounds import InputSet, Rounds
 from benchmarks.settings import Settings
@@ -45,6 +46,7 @@ def measure(
     }
     for task in tasks:
         results["tasks"][task] = _task(task, list(names), settings, home / task, pythons, progress)
+    results["machine"]["load_average"]["end"] = load_average()
     return results
 
 
@@ -158,5 +160,9 @@ def free_ports() -> Iterator[int]:
 
 
 def _facts(one: Subject) -> Results:
-    packed = {"pack_s": one.pack_s, "archive_bytes": one.archive.stat().st_size} if isinstance(one, TorchServe) else {}
-    return {"title": one.title, "versions": versions(one.python), **packed}
+    facts: Results = {"title": one.title, "versions": versions(one.python)}
+    if isinstance(one, TorchServe):
+        facts |= {"pack_s": one.pack_s, "archive_bytes": one.archive.stat().st_size}
+    if isinstance(one, Marsmith) and (accuracy := one.accuracy()):
+        facts["accuracy"] = accuracy
+    return facts

@@ -28,6 +28,22 @@ def percentiles(sorted_values: Sequence[float]) -> dict[str, float]:
     return {**ranks, "max": sorted_values[-1], "count": float(count)}
 
 
+def throughput(one: Results) -> dict[str, Any]:
+    """Answers/s of a subject with all clients, or in process."""
+    figures = one["in_process"] if "in_process" in one else one["closed"][max(one["closed"], key=int)]
+    speed: dict[str, Any] = figures["per_second"]
+    return speed
+
+
+def lone_p50(one: Results) -> dict[str, Any] | None:
+    """The median latency in ms of one client, None where none was answered or the subject is no server."""
+    closed = one.get("closed", {})
+    if "1" not in closed:
+        return None
+    found: dict[str, Any] | None = closed["1"]["latency_ms"].get("p50")
+    return found
+
+
 def save(results: Results, path: Path) -> None:
     """Write results as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -24,6 +24,8 @@ from marsmith.progress import Progress
 
 # Beyond what a loop itself takes: its last answers, and the generator's own start.
 LOAD_MARGIN_S = 300.0
+# No figure of a closed loop rests on fewer, and none on fewer than there are clients.
+LEAST_ANSWERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,7 @@ class Rounds:
             warm_up_s=self._settings.warm_up_s,
             clients=clients,
             rate=rate,
+            least=max(LEAST_ANSWERS, clients),
         )
 
     def _load(self, one: Subject, plan: Plan) -> Outcome:

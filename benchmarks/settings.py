@@ -34,7 +34,7 @@ class Settings:
 
 FULL = Settings()
 # Under five minutes on two quiet cores: enough to see a regression of a seventh. Memory and open loops are left out.
-QUICK = Settings(rounds=2, seconds=3.0, warm_up_s=1.0, starts=0, loads=(), phone_photos=4)
+QUICK = Settings(rounds=2, seconds=2.5, warm_up_s=0.5, starts=0, loads=(), phone_photos=4)
 # Everything runs, nothing is worth reading: for tests.
 TINY = Settings(
     rounds=2,
