@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     options = _parser().parse_args(given)
     try:
-        return run(options, command_line(given))
+        return run(options, stored.placeless(shlex.join(["python", "-m", "benchmarks", *given])))
     except (BenchmarkError, MarsmithError, OSError, ValueError) as error:
         err.print(f"{type(error).__name__}: {error}", style="red", markup=False)
         return 1
@@ -73,15 +73,6 @@ def run(options: argparse.Namespace, command: str) -> int:
     if options.plots:
         plots(found, options.plots)
     return show(found, old)
-
-
-def command_line(given: Sequence[str]) -> str:
-    """The command as it was given, without this machine's directories: of a path its last component is kept."""
-    parts = []
-    for part in given:
-        before, equals, value = part.rpartition("=")
-        parts.append(f"{before}{equals}{Path(value).name}" if "/" in value else part)
-    return shlex.join(["python", "-m", "benchmarks", *parts])
 
 
 def show(found: stored.Results, old: stored.Results | None) -> int:

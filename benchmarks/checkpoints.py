@@ -31,7 +31,7 @@ COMPONENTS = 8
 # Words that each token of the vocabulary is learnt from, at most.
 WORDS_A_TOKEN = 2
 # Inputs that the directions and the spread are measured on, not those that servers are asked about.
-CALIBRATION_TEXTS, CALIBRATION_PHOTOS = 64, 64
+CALIBRATION_TEXTS, CALIBRATION_PHOTOS = 128, 64
 CALIBRATION_SEED = 9
 CALIBRATION_BATCH = 16
 # What image_classifier of TorchServe does to every image, and so all others must.

@@ -2,9 +2,10 @@
 
     python -m benchmarks.load PLAN.json ANSWERS.json
 
-A closed loop keeps N clients busy and counts answers. It goes on until enough came, however short the window is. An open loop sends at random moments (a Poisson process) whatever
-the server does, and measures each latency from the moment at which its request was due: a server that stalls makes all
-who arrive meanwhile wait, and that is counted (no coordinated omission).
+A closed loop keeps N clients busy and counts answers. It goes on until enough came, however short the window is. An
+open loop sends at random moments (a Poisson process) whatever the server does, and measures each latency from the
+moment at which its request was due: a server that stalls makes all who arrive meanwhile wait, and that is counted (no
+coordinated omission).
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ SEED = 3
 class Plan:
     """What to send where: the files of `bodies` in turn, as `content_type` to `path`.
 
-    `clients` of a closed loop, or `rate` in requests/s of an open one; `seconds` are measured after `warm_up_s`. A closed
-    loop warms up until every client has an answer, and measures until `least` more came.
+    `clients` of a closed loop, or `rate` in requests/s of an open one; `seconds` are measured after `warm_up_s`. A
+    closed loop warms up until there are answers for all clients, and measures until `least` more came.
     """
 
     port: int

@@ -11,7 +11,7 @@ from benchmarks import checkpoints, in_process, inputs, roster
 from benchmarks.limit import peaks
 from benchmarks.machine import hardware, load_average, versions
 from benchmarks.ours import Marsmith
-from benchmarks.results import FORMAT, Results
+from benchmarks.results import FORMAT, Results, placeless
 from benchmarks.rounds import InputSet, Rounds
 from benchmarks.settings import Settings
 from benchmarks.subjects import BenchmarkError, Job, Subject, Task, stopped_at_last
@@ -75,7 +75,11 @@ def _task(
                 chosen.name: {"flops": chosen.flops, "subjects": rounds.loads(chosen, bound, progress)}
                 for chosen in sets
             }
-    found: Results = {"subjects": facts, "skipped": skipped | rounds.failed, "sets": speeds}
+    found: Results = {
+        "subjects": facts,
+        "skipped": {name: placeless(why) for name, why in (skipped | rounds.failed).items()},
+        "sets": speeds,
+    }
     if in_process.NAME in names:
         found["subjects"][in_process.NAME] = {"title": in_process.TITLE, "versions": versions(Path(sys.executable))}
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 FORMAT = 1
 PERCENTILES = (50, 90, 95, 99)
+DIRECTORIES = re.compile(r"(?<![\w.~/])(?:~|(?=/))(?:/[^\s/'\"=,:]+)*/(?=[^\s/])")
 
 Results = dict[str, Any]
 
@@ -42,6 +44,11 @@ def lone_p50(one: Results) -> dict[str, Any] | None:
         return None
     found: dict[str, Any] | None = closed["1"]["latency_ms"].get("p50")
     return found
+
+
+def placeless(text: str) -> str:
+    """A text without this machine's directories: of an absolute path, or one of a home, the last component is kept."""
+    return DIRECTORIES.sub("", text)
 
 
 def save(results: Results, path: Path) -> None:
