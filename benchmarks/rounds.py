@@ -114,7 +114,8 @@ class Rounds:
                 found[name]["closed"][str(clients)] = _closed_figures(ones)
                 outcomes[name] += ones
         for load in self._settings.loads:
-            for one in self.subjects:
+            # What has no model is there for its peak alone.
+            for one in (one for one in self.subjects if one.answers):
                 busiest = found[one.name]["closed"][str(max(self._settings.clients))]
                 if rate := load * busiest["per_second"]["median"]:
                     progress(f"{chosen.name}, {rate:.1f} requests/s: {one.name}")
