@@ -24,11 +24,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks import inputs
 from marsmith import mar
+from marsmith.errors import MarsmithError
 
 BATCH, REPEATS, TOP = 16, 10, 15
 MICROSECONDS = 1e-6
@@ -68,7 +70,7 @@ def profile(archive: Path, asked: Path | None, batch: int, repeats: int) -> dict
     with tempfile.TemporaryDirectory(prefix="marsmith-profile-") as scratch:
         root = Path(scratch) / "archive"
         mar.extract(archive, root)
-        handler, context = loaded(root)
+        handler, context = loaded(root, batch)
         bodies = list(islice(cycle(requests(root / MODEL, asked)), batch))
         data = [{BODY: body} for body in bodies]
         functions = handler_lines(handler, context, data, repeats)
@@ -82,8 +84,8 @@ def profile(archive: Path, asked: Path | None, batch: int, repeats: int) -> dict
     }
 
 
-def loaded(root: Path) -> tuple[Any, Any]:
-    """The archive's handler, loaded, and a context as the worker makes it."""
+def loaded(root: Path, batch: int) -> tuple[Any, Any]:
+    """The archive's handler, loaded, and a context as the worker makes it for a batch of so many."""
     from ts.context import Context, RequestProcessor
 
     manifest = json.loads((root / MANIFEST).read_text(encoding="utf-8"))
@@ -91,30 +93,13 @@ def loaded(root: Path) -> tuple[Any, Any]:
     sys.path.insert(0, str(root))
     module = importlib.import_module(manifest["model"]["handler"].partition(":")[0].removesuffix(".py"))
     (kind,) = (one for one in vars(module).values() if isinstance(one, type) and one.__module__ == module.__name__)
-    context = Context("m", str(root), manifest, 1, None, "", model_yaml_config=mar_config(root))
+    config = yaml.safe_load((root / CONFIG).read_text(encoding="utf-8"))
+    context = Context("m", str(root), manifest, batch, None, "", model_yaml_config=config)
     handler: Any = kind()
     handler.initialize(context)
-    context.request_processor = _Headers(RequestProcessor)
+    context.request_processor = [RequestProcessor({}) for _ in range(batch)]
     context.request_ids = {}
     return handler, context
-
-
-class _Headers:
-    """Any number of requests without headers."""
-
-    def __init__(self, kind: Any) -> None:
-        self._kind = kind
-
-    def __getitem__(self, _index: int) -> Any:
-        return self._kind({})
-
-
-def mar_config(root: Path) -> dict[str, Any]:
-    """model-config.yaml."""
-    import yaml
-
-    found: dict[str, Any] = yaml.safe_load((root / CONFIG).read_text(encoding="utf-8"))
-    return found
 
 
 def requests(model: Path, asked: Path | None) -> list[bytes]:
@@ -178,8 +163,8 @@ def _lines(seconds: Counter[str], calls: Counter[str]) -> list[Line]:
     return [Line(name, calls[name], own, own / whole if whole else 0.0) for name, own in seconds.most_common(TOP)]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print two tables, and write them as JSON where asked to."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print two tables, and write them as JSON where asked to; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.profile", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("archive", type=Path)
     parser.add_argument("--inputs", type=Path, help="a file with one text a line, or a directory of images")
@@ -187,7 +172,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=REPEATS, help=f"batches (default: {REPEATS})")
     parser.add_argument("--json", type=Path, help="write the lines to this file")
     options = parser.parse_args(arguments)
-    found = profile(options.archive, options.inputs, options.batch, options.repeats)
+    try:
+        found = profile(options.archive, options.inputs, options.batch, options.repeats)
+    except (MarsmithError, OSError, RuntimeError) as error:
+        Console(stderr=True).print(str(error), style="red", markup=False)
+        return 1
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     out = Console()
@@ -197,7 +186,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             ms = f"{line['seconds'] * 1000 / found['repeats']:.2f}"
             table.add_row(line["name"], str(line["calls"]), ms, f"{line['share']:.1%}")
         out.print(table)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.limit import ROOT
+from benchmarks.profile import main
 
 TIMEOUT_S = 120
 
@@ -28,3 +29,8 @@ def test_the_network_and_the_handler_are_profiled(name: str, product: str, store
         shares = [line["share"] for line in lines]
         assert shares == sorted(shares, reverse=True)
         assert 0.5 < sum(shares) < 1.000001
+
+
+def test_what_is_no_archive_is_refused_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "none.mar")]) == 1
+    assert "There is no archive" in " ".join(capsys.readouterr().err.split())
