@@ -8,14 +8,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-from handlers.engine import available_cores, intra_op_threads
-from handlers.errors import NotSupported, Overloaded, RequestError, ServerFault, TooLarge, UnprocessableInstance
+from handlers.engine import Network, available_cores, intra_op_threads, open_network
+from handlers.errors import NotSupported, Overloaded, RequestError, TooLarge, UnprocessableInstance
 from handlers.golden import golden_requests
+from handlers.guard import fault, guard
 from handlers.kserve import V2Answer
 from handlers.metrics import DECODE, ENCODE, EXPLAIN, INSTANCES, NETWORK, REJECTED, Metrics
+from handlers.parallel import side_by_side
 from handlers.requests import Item, Items, Request, items
 from handlers.responses import Response, plain
 from handlers.settings import Settings, SettingsError
@@ -37,7 +40,7 @@ PREDICT_INSTANCES = 16
 
 @dataclass(slots=True)
 class _Job:
-    """One request on its way: per item either an instance or the error that stands in its place."""
+    """One request on its way: per item the item, its instance, its result, or the error that stands in its place."""
 
     request: Request
     shape: Items = field(default_factory=lambda: Items([]))
@@ -57,17 +60,28 @@ class BatchHandler(Generic[InstanceT, ResultT]):
     one instance), `predict` (instances -> results, batched) and `encode` (one result -> JSON value). To refuse an
     item, `decode` raises a RequestError. Any other exception is a fault of the handler: logged without the
     request's content, answered 500, for that one item only. `metrics` counts what the hooks tell it to.
+
+    `threads` are those of the thread plan. With `parallel_decode`, as many items of a batch are decoded at once: for a
+    `decode` that several threads may call, and that leaves Python's lock. `decode_threads` are then left to each.
     """
 
+    parallel_decode: ClassVar[bool] = False
     settings: Settings
     model_dir: Path
     threads: int
+    share_weights: bool
+    decode_threads: int
     metrics: Metrics
     begin_seconds: float = BEGIN_SHARE * RESPONSE_TIMEOUT_S
     _deadline: float = float("inf")
 
     def load(self) -> None:
         """Open what `predict` needs from `self.model_dir`."""
+
+    def open_network(self) -> Network:
+        """The archive's network, by the thread plan and the settings."""
+        precision = self.settings.precision
+        return open_network(self.model_dir, self.threads, precision, share_weights=self.share_weights)
 
     def decode(self, item: Item) -> InstanceT:
         """One item as it came -> one instance. Raises RequestError to refuse it."""
@@ -105,7 +119,11 @@ class BatchHandler(Generic[InstanceT, ResultT]):
         try:
             self.settings = Settings.load(self.model_dir / "serving.json", config.get("handler"))
             workers = int(os.environ.get(WORKERS_VARIABLE) or config.get("minWorkers") or 1)
+            share = self.settings.options.share_weights
+            own_workers = int(config.get("minWorkers") or 1)
+            self.share_weights = own_workers > 1 if share == "auto" else share == "yes"
             self.threads = self.settings.options.threads or intra_op_threads(available_cores(), workers)
+            self.decode_threads = self.threads
             self.begin_seconds = BEGIN_SHARE * float(config.get("responseTimeout") or RESPONSE_TIMEOUT_S)
             self.metrics = Metrics()
             self.load()
@@ -129,7 +147,7 @@ class BatchHandler(Generic[InstanceT, ResultT]):
         instances: list[InstanceT] = []
         for request in requests:
             with suppress(RequestError):
-                instances += [self._decode_in_time(item) for item in items(request).items]
+                instances += [self._decode(item) for item in items(request).items]
         del instances[self.settings.options.max_instances :]
         for part in self._parts(instances):
             with suppress(RequestError):
@@ -143,7 +161,8 @@ class BatchHandler(Generic[InstanceT, ResultT]):
         """One body for each request of the batch; statuses and content types go through the context."""
         self._deadline = time.monotonic() + self.begin_seconds
         with self.metrics.stage(DECODE):
-            jobs = [self._decode(Request.of(fields, context, index)) for index, fields in enumerate(data)]
+            jobs = [self._open(Request.of(fields, context, index)) for index, fields in enumerate(data)]
+            _fill(jobs, self._decode_in_time)
         with self.metrics.stage(NETWORK):
             _fill([job for job in jobs if not job.request.explain], self._predict_in_time)
         if explained := [job for job in jobs if job.request.explain and not job.failure]:
@@ -157,7 +176,7 @@ class BatchHandler(Generic[InstanceT, ResultT]):
         self.metrics.send(getattr(context, "metrics", None))
         return bodies
 
-    def _decode(self, request: Request) -> _Job:
+    def _open(self, request: Request) -> _Job:
         job = _Job(request)
         limit = self.settings.options.max_instances
         try:
@@ -168,14 +187,19 @@ class BatchHandler(Generic[InstanceT, ResultT]):
                 raise UnprocessableInstance("The list is empty: send at least one instance.")
             if len(job.shape.items) > limit:
                 raise TooLarge(f"At most {limit} instances fit in one request.")
-            job.slots = [_guard(self._decode_in_time, item) for item in job.shape.items]
+            job.slots = list(job.shape.items)
         except RequestError as error:
             job.failure = error
         except Exception as error:
-            job.failure = _fault(error)
+            job.failure = fault(error)
         return job
 
-    def _decode_in_time(self, item: Item) -> InstanceT:
+    def _decode_in_time(self, found: Sequence[Item]) -> list[InstanceT | RequestError]:
+        at_once = max(1, min(self.threads, len(found))) if self.parallel_decode else 1
+        self.decode_threads = self.threads // at_once
+        return side_by_side(partial(guard, self._decode), found, at_once)
+
+    def _decode(self, item: Item) -> InstanceT:
         self.check_time()
         if isinstance(item.value, RequestError):
             raise item.value
@@ -193,7 +217,7 @@ class BatchHandler(Generic[InstanceT, ResultT]):
             self.check_time()
             return self.explain(instance)
 
-        return [_guard(explained, instance) for instance in instances]
+        return [guard(explained, instance) for instance in instances]
 
     def _parts(self, instances: Sequence[InstanceT]) -> Iterator[Sequence[InstanceT]]:
         part: list[InstanceT] = []
@@ -218,13 +242,13 @@ class BatchHandler(Generic[InstanceT, ResultT]):
             raise
         except BaseException as error:  # a Rust panic is no Exception
             if len(instances) == 1:
-                return [_fault(error)]
+                return [fault(error)]
         return [self._predict([instance])[0] for instance in instances]
 
     def _respond(self, job: _Job) -> Response:
         if job.failure is None:
             encode = plain if job.request.explain else self._encode
-            job.slots = [s if isinstance(s, RequestError) else _guard(encode, s) for s in job.slots]
+            job.slots = [s if isinstance(s, RequestError) else guard(encode, s) for s in job.slots]
             errors = [slot for slot in job.slots if isinstance(slot, RequestError)]
             if len(errors) == len(job.slots) and not job.shape.many:
                 job.failure = errors[0]
@@ -235,7 +259,7 @@ class BatchHandler(Generic[InstanceT, ResultT]):
         except RequestError as error:
             return self._refusal(job, error)
         except Exception as error:
-            return self._refusal(job, _fault(error))
+            return self._refusal(job, fault(error))
 
     def _refusal(self, job: _Job, error: RequestError) -> Response:
         job.failure = error
@@ -262,26 +286,3 @@ def _fill(jobs: list[_Job], answer: Callable[[list[Any]], list[Any]]) -> None:
     places = [(job, i) for job in jobs for i, slot in enumerate(job.slots) if not isinstance(slot, RequestError)]
     for (job, place), result in zip(places, answer([job.slots[i] for job, i in places]), strict=True):
         job.slots[place] = result
-
-
-def _guard(hook: Callable[[Any], Any], argument: Any) -> Any:
-    """The hook's value, or the RequestError that stands in its place."""
-    try:
-        return hook(argument)
-    except RequestError as error:
-        return error
-    except (SystemExit, KeyboardInterrupt):
-        raise
-    except BaseException as error:  # a Rust panic is no Exception
-        return _fault(error)
-
-
-def _fault(error: BaseException) -> ServerFault:
-    """Log where an unexpected exception came from, never its text: that may quote the request."""
-    frames = []
-    trace = error.__traceback__
-    while trace is not None:
-        frames.append(f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}")
-        trace = trace.tb_next
-    logger.error("%s at %s", type(error).__name__, " < ".join(reversed(frames)))
-    return ServerFault()

@@ -25,7 +25,7 @@ HEADER_BYTES, TAG_BYTES, MAX_TAGS = 128, 12, 100
 
 
 def flat(image: Image.Image, *, keep_inks: bool) -> Image.Image:
-    """RGB of 8 bits, transparency flattened on white; with `keep_inks`, CMYK stays CMYK.
+    """RGB of 8 bits, transparency flattened on white; with `keep_inks`, CMYK stays CMYK. It may be the image itself.
 
     Raises UnsupportedMedia for floating-point pixels.
     """
@@ -38,7 +38,12 @@ def flat(image: Image.Image, *, keep_inks: bool) -> Image.Image:
         canvas = Image.new("RGB", rgba.size, WHITE)
         canvas.paste(rgba, mask=rgba)
         return canvas
-    return image.copy() if image.mode == "CMYK" and keep_inks else image.convert("RGB")
+    return image if image.mode == "CMYK" and keep_inks else _rgb(image)
+
+
+def _rgb(image: Image.Image) -> Image.Image:
+    """The image in RGB; itself where it is, of which Pillow's `convert` would make a copy."""
+    return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _high_bits(image: Image.Image) -> Image.Image:
@@ -72,7 +77,7 @@ def to_srgb(image: Image.Image, profile: bytes | None) -> Image.Image:
     if transform is not None:
         with suppress(Exception):  # a broken profile must not spoil a whole picture
             return transform.apply(image.convert(transform.input_mode))
-    return image.convert("RGB")
+    return _rgb(image)
 
 
 def _is_usable(profile: bytes) -> bool:

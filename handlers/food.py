@@ -9,8 +9,8 @@ import numpy as np
 
 from handlers.base import BatchHandler
 from handlers.decoding import image_bytes_of
-from handlers.engine import Float32Array, open_network, softmax
-from handlers.image import Uint8Array, limit_threads, normalise, open_image, resize
+from handlers.engine import Float32Array, softmax
+from handlers.image import Uint8Array, least_side, limit_threads, open_image, resize
 from handlers.metrics import PIXELS
 from handlers.requests import Item
 from handlers.saliency import saliency
@@ -20,13 +20,15 @@ from handlers.settings import SettingsError
 class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
     """Classifies photos and looks the dishes up in the nutrition table, where the archive has one."""
 
+    # Pillow leaves Python's lock while it decodes and resizes.
+    parallel_decode = True
+
     def load(self) -> None:
         """Open the network and the nutrition table."""
         if self.settings.image is None:
             raise SettingsError("serving.json has no image section: this archive is not an image classifier's")
         self.image = self.settings.image
-        limit_threads(self.threads)
-        self.engine = open_network(self.model_dir, self.threads, self.settings.precision)
+        self.engine = self.open_network()
         table = self.model_dir / "nutrition.json"
         self.nutrition = json.loads(table.read_text(encoding="utf-8")) if table.exists() else {}
 
@@ -34,7 +36,8 @@ class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
         """Image file -> uint8[H, W, 3] pixels of the network's input size."""
         options = self.settings.options
         data = image_bytes_of(item, options.max_image_bytes)
-        image = open_image(data, options.max_pixels)
+        limit_threads(self.decode_threads)
+        image = open_image(data, options.max_pixels, least_side(self.image))
         self.metrics.add(PIXELS, image.width * image.height)
         return resize(image, self.image)
 
@@ -46,7 +49,7 @@ class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
         """Pixels of at least one image -> logits float32[B, labels], in batches of `image_batch` images."""
         step = max(1, self.settings.options.image_batch)
         parts = [instances[begin : begin + step] for begin in range(0, len(instances), step)]
-        return np.concatenate([self.engine.run({"pixel_values": normalise(part, self.image)}) for part in parts])
+        return np.concatenate([self.engine.run({"pixels": np.stack(part)}) for part in parts])
 
     def explain(self, instance: Uint8Array) -> dict[str, object]:
         """The answer of /predictions, and what each region of the image adds to the best dish's logit."""

@@ -1,14 +1,10 @@
-"""Image file -> pixels: decode, turn upright, flatten, resize, normalise."""
+"""Image file -> pixels: decode, turn upright, flatten, resize."""
 
 from __future__ import annotations
 
 import io
 import logging
-import os
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from pathlib import Path
+from contextlib import nullcontext
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +12,7 @@ from PIL import AvifImagePlugin, Image, PngImagePlugin
 
 from handlers.colour import MAX_PROFILE_BYTES, flat, profile_of, to_srgb
 from handlers.errors import MalformedRequest, RequestError, TooLarge, UnsupportedMedia
+from handlers.quiet import no_standard_error, no_warnings
 from handlers.settings import ImageSettings
 
 try:
@@ -37,8 +34,10 @@ HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"
 MAX_BRANDS_BYTES = 128
 # A sliver enlarged until its short side fits would take gigabytes.
 MAX_RESIZED_PIXELS = 64_000_000
+# What a JPEG that is decoded at a fraction of its size has at least, times what it is resized to: resampling still
+# averages, and hides how it came to be smaller.
+DECODE_MARGIN = 2
 EXIF_ORIENTATION = 0x0112
-STANDARD_ERROR = 2
 # What puts each EXIF orientation upright; 1 is upright.
 TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -57,28 +56,41 @@ PngImagePlugin.MAX_TEXT_CHUNK = MAX_PROFILE_BYTES
 
 
 def limit_threads(threads: int) -> None:
-    """Let AVIF and HEIC decoders take this many threads, where they would take every core."""
+    """Let each AVIF and HEIC decoder of the process take this many threads, where it would take every core."""
     AvifImagePlugin.DEFAULT_MAX_THREADS = threads
     if pillow_heif is not None:
         pillow_heif.options.DECODE_THREADS = threads
 
 
-def open_image(data: bytes, max_pixels: int) -> Image.Image:
+def least_side(settings: ImageSettings) -> int:
+    """Pixels that each side of a JPEG keeps when it is decoded at a fraction of its size; 0 where all are decoded.
+
+    One number for both sides, because the file may be turned.
+    """
+    return DECODE_MARGIN * (settings.shortest_edge or max(settings.size)) if settings.scaled_decode else 0
+
+
+def open_image(data: bytes, max_pixels: int, least_side: int = 0) -> Image.Image:
     """Decode the first frame as an upright RGB image, transparency flattened on white.
 
+    With `least_side`, a JPEG is decoded at 1/2, 1/4 or 1/8 of its size where both sides keep as many pixels: most of
+    the work of a photo's pixels is then never done.
     Where the pixels are not sRGB, `info["icc_profile"]` has the profile that `resize` converts them by, and an image
     of inks is still CMYK: to convert the few pixels left after resizing is a hundred times cheaper.
     The size is checked before a pixel is decoded. Raises TooLarge past `max_pixels`, UnsupportedMedia for HEIC without
     pillow-heif and for floating-point pixels, and MalformedRequest for anything that is not a whole image file.
     """
-    # Pillow holds frames inside a file against this, and raises at its double.
+    # Pillow holds frames inside a file against this, and raises at its double. It is the process's, as is the limit.
     Image.MAX_IMAGE_PIXELS = max_pixels
     try:
         # Pillow warns on standard error, which TorchServe logs, of what a client may send.
-        with warnings.catch_warnings(action="ignore"), Image.open(io.BytesIO(data), formats=FORMATS) as image:
+        with no_warnings, Image.open(io.BytesIO(data), formats=FORMATS) as image:
             if image.width * image.height > max_pixels:
                 raise TooLarge(f"An image may have at most {max_pixels} pixels.")
-            with _silenced() if image.format == "TIFF" else nullcontext():
+            if least_side:
+                image.draft(None, (least_side, least_side))
+            # libtiff itself writes there what it finds wrong with a file.
+            with no_standard_error if image.format == "TIFF" else nullcontext():
                 image.load()
             profile = profile_of(image)
             upright = _upright(flat(image, keep_inks=profile is not None), _orientation(image))
@@ -100,19 +112,6 @@ def _is_heic(data: bytes) -> bool:
     """Whether the first box names a brand of HEIC, as its own or a compatible one (ISO/IEC 14496-12, 4.3)."""
     end = min(int.from_bytes(data[:4], "big"), MAX_BRANDS_BYTES)
     return data[4:8] == b"ftyp" and any(data[place : place + 4] in HEIC_BRANDS for place in (8, *range(16, end, 4)))
-
-
-@contextmanager
-def _silenced() -> Iterator[None]:
-    """Without the process's standard error, where libtiff itself writes what it finds wrong with a file."""
-    kept = os.dup(STANDARD_ERROR)
-    try:
-        with Path(os.devnull).open("wb") as nowhere:
-            os.dup2(nowhere.fileno(), STANDARD_ERROR)
-        yield
-    finally:
-        os.dup2(kept, STANDARD_ERROR)
-        os.close(kept)
 
 
 def _orientation(image: Image.Image) -> int:
@@ -153,15 +152,9 @@ def _center_crop(image: Image.Image, profile: bytes | None, height: int, width: 
     """Cut out the middle as sRGB; what lies outside the image is black."""
     top, left = (image.height - height) // 2, (image.width - width) // 2
     box = (max(left, 0), max(top, 0), min(left + width, image.width), min(top + height, image.height))
+    middle = to_srgb(image.crop(box), profile)
+    if middle.size == (width, height):
+        return middle
     canvas = Image.new("RGB", (width, height))
-    canvas.paste(to_srgb(image.crop(box), profile), (max(-left, 0), max(-top, 0)))
+    canvas.paste(middle, (max(-left, 0), max(-top, 0)))
     return canvas
-
-
-def normalise(images: Sequence[Uint8Array], settings: ImageSettings) -> Float32Array:
-    """uint8[H, W, 3] images -> pixel_values float32[B, 3, H, W]: (pixel * rescale_factor - mean) / std."""
-    mean, std = np.asarray(settings.mean, np.float32), np.asarray(settings.std, np.float32)
-    pixels = np.stack(images).astype(np.float32)
-    pixels *= np.float32(settings.rescale_factor) / std
-    pixels -= mean / std
-    return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))

@@ -7,6 +7,7 @@ counted by the stage that they were spent in; each second belongs to one stage.
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -47,24 +48,38 @@ NO_KIND = re.compile(r"[^\w.-]+")
 
 
 class Metrics:
-    """The counts of one batch, until they are sent."""
+    """The counts of one batch, until they are sent. `add` may be called from any thread."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._counts: dict[tuple[str, str], float] = defaultdict(float)
         self._senders: dict[str, Any] = {}
         self._stages = [""]
         self._since = 0.0
+        self._thread = 0
 
     def add(self, name: str, value: float = 1, kind: str = "") -> None:
         """Count `value`; `kind` is the value of the counter's own dimension.
 
         A counter is counted by kind always or never: TorchServe knows it by its first line.
         """
-        self._counts[name, NO_KIND.sub("_", kind)] += value
+        key = name, NO_KIND.sub("_", kind)
+        with self._lock:
+            self._counts[key] += value
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Count the time inside for a stage, and not for the stage around it."""
+        """Count the time inside for a stage, and not for the stage around it.
+
+        Threads of `parallel_decode` have no stages of their own: their seconds pass while the batch's thread waits, and
+        are counted there.
+        """
+        thread = threading.get_ident()
+        if len(self._stages) == 1:
+            self._thread = thread
+        if thread != self._thread:
+            yield
+            return
         self._tick()
         self._stages.append(name)
         try:
@@ -84,7 +99,8 @@ class Metrics:
 
         None, where there is no TorchServe, takes nothing.
         """
-        counts, self._counts = self._counts, defaultdict(float)
+        with self._lock:
+            counts, self._counts = self._counts, defaultdict(float)
         if cache is None:
             return
         for (name, kind), value in counts.items():

@@ -12,7 +12,7 @@ from handlers.attributions import Window, affordable_runs, attributions
 from handlers.base import BatchHandler
 from handlers.batching import run_in_batches
 from handlers.decoding import text_of
-from handlers.engine import Float32Array, open_network, softmax
+from handlers.engine import Float32Array, softmax
 from handlers.errors import NotSupported
 from handlers.explain import most_parts
 from handlers.metrics import TOKENISE, TOKENS, TRUNCATED
@@ -35,7 +35,7 @@ class SentimentHandler(BatchHandler[Tokens, tuple[Tokens, Any]]):
         self.encoder = TextEncoder(
             self.model_dir / "tokenizer.json", text.normalise, text.max_tokens, self.long_text, options.max_windows
         )
-        self.engine = open_network(self.model_dir, self.threads, self.settings.precision)
+        self.engine = self.open_network()
 
     def decode(self, item: Item) -> Tokens:
         """Text -> token ids, as many as the model reads."""

@@ -21,7 +21,7 @@ SMALLEST = {"threads": 0, "explain_runs": 0}
 # What becomes of a text longer than the model reads.
 LONG_TEXT = ("truncate", "error", "window")
 # Options that are words, and what they may be.
-CHOICES = {"long_text": LONG_TEXT}
+CHOICES = {"long_text": LONG_TEXT, "share_weights": ("auto", "yes", "no")}
 ENVIRONMENT_PREFIX = "MARSMITH_"
 
 
@@ -34,7 +34,7 @@ class Options:
     """What an operator may change: whole numbers, and words of CHOICES.
 
     `threads` 0 means what the thread plan gives, `explain_runs` 0 that nothing is explained, `long_text` None what the
-    text section says.
+    text section says, `share_weights` "auto" that workers share one copy of the weights where there are several.
     """
 
     top_k: int = 5
@@ -48,6 +48,7 @@ class Options:
     max_windows: int = 32
     explain_runs: int = 0
     long_text: str | None = None
+    share_weights: str = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,10 @@ class TextSettings:
 
 @dataclass(frozen=True, slots=True)
 class ImageSettings:
-    """How an image becomes pixel values; sizes are pixels as (height, width), `resample` is Pillow's number."""
+    """How an image becomes the network's pixels; sizes are pixels as (height, width), `resample` is Pillow's number.
+
+    The network itself rescales and normalises. `scaled_decode`: a JPEG may be decoded at a fraction of its size.
+    """
 
     size: tuple[int, int]
     resample: int
@@ -82,6 +86,7 @@ class ImageSettings:
     std: tuple[float, float, float]
     shortest_edge: int | None = None
     crop: tuple[int, int] | None = None
+    scaled_decode: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from marsmith import mar, replay
 from marsmith.builder import build
 from marsmith.errors import GoldenError, LintError, ServerError
 from marsmith.golden import TOLERANCE
+from marsmith.serving import Decode
 from marsmith.worker import Worker, WorkerRequest
 from tests.packaging.forgery import members, unpacked
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
@@ -112,10 +113,10 @@ def test_an_archive_that_answers_otherwise_is_never_built(
 ) -> None:
     from marsmith.processor import image_settings
 
-    def darker(path: Path) -> Any:
-        return image_settings(path).model_copy(update={"rescale_factor": 1 / 300})
+    def coarser(path: Path, decode: Decode) -> Any:
+        return image_settings(path, decode).model_copy(update={"resample": int(Image.Resampling.NEAREST)})
 
-    monkeypatch.setattr("marsmith.reference.image_settings", darker)
+    monkeypatch.setattr("marsmith.reference.image_settings", coarser)
     with pytest.raises(GoldenError, match=r"answers 5 of 5 golden requests otherwise than expected: turned\.jpg"):
         build(food_recipe, tmp_path)
     assert list(tmp_path.iterdir()) == []

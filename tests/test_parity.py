@@ -12,6 +12,7 @@ from PIL import Image
 
 from benchmarks import parity, variety
 from benchmarks.parity import Scores, judge
+from marsmith.recipe import Recipe
 
 # More words than tokens that the starter reads.
 LONG_WORDS = 512
@@ -30,11 +31,11 @@ def test_a_thousand_texts_and_two_hundred_pictures(tmp_path: Path) -> None:
     texts = parity.sample(variety.texts(parity.TEXTS), None)
     pictures = parity.sample(variety.pictures(parity.PICTURES), None)
     found = parity.compare(texts, pictures, tmp_path)
-    assert [found[name].inputs for name in ("sentiment", "food")] == [1000, 200]
-    for one in found.values():
+    assert {name: one.inputs for name, one in found.items()} == {"sentiment": 1000, "food": 200, "food, scaled": 200}
+    for name, one in found.items():
         assert one.max_difference <= 1e-4
         assert (one.label_agreement, one.top_5_agreement) == (1.0, 1.0)
-        assert one.ok
+        assert parity.is_ok(name, one)
 
 
 def test_the_inputs_are_of_many_kinds_and_always_the_same() -> None:
@@ -75,6 +76,19 @@ def test_a_difference_shows(expected: Scores, answer: Scores, labels: float, top
     assert (found.label_agreement, found.top_5_agreement, found.ok) == (labels, top, ok)
 
 
+def test_only_scaled_decoding_may_differ_and_not_by_many_labels() -> None:
+    other: Scores = {"b": 0.6, "a": 0.3, "c": 0.1}
+    for wrong, ok in ((5, True), (6, False)):
+        found = judge([SURE] * 1000, [SURE] * (1000 - wrong) + [other] * wrong)
+        assert parity.is_ok("food, scaled", found) is ok
+        assert not parity.is_ok("food", found)
+
+
+def test_the_exact_row_decodes_every_pixel(tmp_path: Path) -> None:
+    assert Recipe.load(parity.decoding_all(tmp_path)).decode == "full"
+    assert Recipe.load(parity.MODELS / "food").decode == "scaled"
+
+
 def test_no_number_is_no_parity() -> None:
     """max(0.0, nan) is 0.0."""
     for place in range(3):
@@ -102,7 +116,8 @@ def test_results_are_written_under_their_data_and_keep_the_others(tmp_path: Path
 def test_the_recorded_results_have_the_shape_that_the_command_writes(tmp_path: Path) -> None:
     recorded = json.loads((Path(parity.__file__).parent / "results/parity.json").read_text(encoding="utf-8"))
     one = judge([SURE], [SURE])
-    parity.merge(tmp_path / "now.json", parity.BUILT_IN, {"sentiment": one, "food": one}, {"sentiment": 1, "food": 1})
+    rows = {"sentiment": one, "food": one, "food, scaled": one}
+    parity.merge(tmp_path / "now.json", parity.BUILT_IN, rows, {"sentiment": 1, "food": 1})
     now = json.loads((tmp_path / "now.json").read_text(encoding="utf-8"))[parity.BUILT_IN]
     assert parity.BUILT_IN in recorded
     for entry in recorded.values():

@@ -176,4 +176,4 @@ def _reference(recipe: Recipe, checkpoint: Any) -> Any:
                 "explanation leaves out: build with explain = false."
             )
         return reference
-    return ImageReference(checkpoint)
+    return ImageReference(checkpoint, recipe.decode)

@@ -21,7 +21,7 @@ from marsmith.packed import packed
 from marsmith.program import WEIGHTS, Run
 from marsmith.pruning import select_tokens_early
 from marsmith.quiet import quiet
-from marsmith.serving import Layout
+from marsmith.serving import ImageSettings, Layout
 
 GRAPH = "model.onnx"
 # Tensors below this many bytes stay in the graph, where shape inference can see them.
@@ -44,15 +44,23 @@ class PaddedText(nn.Module):
 
 
 class Images(nn.Module):
-    """An image classifier as a function of `pixel_values` float32[B, 3, H, W] alone."""
+    """An image classifier as a function of `pixels` uint8[B, H, W, 3] alone, which it rescales and normalises."""
 
-    def __init__(self, model: Any) -> None:
+    scale: Tensor
+    shift: Tensor
+
+    def __init__(self, model: Any, settings: ImageSettings) -> None:
         super().__init__()
         self.model = model
+        mean, std = (torch.tensor(values).reshape(3, 1, 1) for values in (settings.mean, settings.std))
+        self.register_buffer("scale", settings.rescale_factor / std)
+        self.register_buffer("shift", mean / std)
 
-    def forward(self, pixel_values: Tensor) -> Tensor:
+    def forward(self, pixels: Tensor) -> Tensor:
         """Logits float32[B, labels]."""
-        logits: Tensor = self.model(pixel_values=pixel_values).logits
+        # Channels are moved while they are bytes.
+        values = pixels.permute(0, 3, 1, 2).to(torch.float32) * self.scale - self.shift
+        logits: Tensor = self.model(pixel_values=values).logits
         return logits
 
 
@@ -83,11 +91,12 @@ def export_text(model: Any, layout: Layout, out: Path) -> None:
     _export(network, example, shapes, out)
 
 
-def export_images(model: Any, size: tuple[int, int], out: Path) -> None:
-    """Write `model.onnx` and `model.weights` of an image classifier for images of `size` (height, width)."""
-    example = {"pixel_values": torch.zeros(2, 3, *size)}
+def export_images(model: Any, settings: ImageSettings, out: Path) -> None:
+    """Write `model.onnx` and `model.weights` of an image classifier into the directory `out`. Raises ExportError."""
+    height, width = settings.crop or settings.size
+    example = {"pixels": torch.zeros(2, height, width, 3, dtype=torch.uint8)}
     with attending(model, PLAIN):
-        _export(Images(model), example, {"pixel_values": {0: torch.export.Dim("batch", min=1)}}, out)
+        _export(Images(model, settings), example, {"pixels": {0: torch.export.Dim("batch", min=1)}}, out)
 
 
 def _export(module: nn.Module, example: dict[str, Tensor], shapes: dict[str, Any], out: Path) -> None:

@@ -1,4 +1,4 @@
-"""How an image becomes pixel values: what a checkpoint's image processor does, as plain settings."""
+"""How an image becomes the network's pixels: what a checkpoint's image processor does, as plain settings."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from typing import Any
 from transformers import AutoImageProcessor
 
 from marsmith.errors import CheckpointError, first_line
-from marsmith.serving import ImageSettings
+from marsmith.serving import Decode, ImageSettings
 
 # ConvNeXt warps images to a square from this size on, and crops them below (transformers, ConvNextImageProcessor).
 CONVNEXT_WARPS_FROM = 384
 
 
-def image_settings(path: Path) -> ImageSettings:
-    """What preprocessor_config.json asks for, with its class's defaults. Raises CheckpointError."""
+def image_settings(path: Path, decode: Decode) -> ImageSettings:
+    """What preprocessor_config.json asks for, with its class's defaults, of images decoded like that.
+
+    Raises CheckpointError.
+    """
     try:
         processor = AutoImageProcessor.from_pretrained(path, local_files_only=True, backend="pil")
         if not processor.do_resize:
@@ -29,6 +32,7 @@ def image_settings(path: Path) -> ImageSettings:
             rescale_factor=processor.rescale_factor if processor.do_rescale else 1.0,
             mean=tuple(processor.image_mean) if normalised else (0.0, 0.0, 0.0),
             std=tuple(processor.image_std) if normalised else (1.0, 1.0, 1.0),
+            scaled_decode=decode == "scaled",
         )
     except Exception as error:  # transformers raises nearly every type here
         raise CheckpointError(f"The image processor of {path} cannot be used: {first_line(error)}.") from None

@@ -25,7 +25,8 @@ LARGEST_WEIGHT = 63
 LARGEST_ACTIVATION = 255
 # The byte that stands for 0. GELU is never below -0.17, so most of the range is for what is above.
 ZERO_POINT = 128
-ZERO_POINTS = {"Gelu": 64}
+GELU_ZERO_POINT = 64
+ZERO_POINTS = {"Gelu": GELU_ZERO_POINT}
 # By which a token of zeros alone is divided.
 SMALLEST_MAGNITUDE = 1e-10
 # Where ONNX Runtime's own operators are.

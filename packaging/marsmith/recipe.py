@@ -16,7 +16,7 @@ from pydantic import Field, StrictBool, ValidationError, field_validator, model_
 from marsmith.errors import RecipeError
 from marsmith.paths import is_dir
 from marsmith.sample import Sample
-from marsmith.serving import EXPLAIN_RUNS, LongText, Precision
+from marsmith.serving import EXPLAIN_RUNS, Decode, LongText, Precision
 from marsmith.tasks import TASKS, Task, TaskName, owners
 from marsmith.values import Count, FilePath, Named, RoutableName, Section, Share
 from marsmith.wording import explained
@@ -80,6 +80,7 @@ class Recipe(Section):
     top_k: Count = 5
     normalise: Literal["none", "tweet"] = "none"
     long_text: LongText = "truncate"
+    decode: Decode = "scaled"
     explain: StrictBool = False
     nutrition: FilePath | None = None
     serving: Serving = Serving()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from PIL import Image, ImageCms, ImageOps
+from PIL import Image
 from transformers import (
     AutoImageProcessor,
     AutoModelForImageClassification,
@@ -25,9 +24,10 @@ from marsmith.errors import CheckpointError, RecipeError, first_line
 from marsmith.export import Images, export_images, export_text, text_network
 from marsmith.feeds import feeds
 from marsmith.network import Case
+from marsmith.picture import read_picture
 from marsmith.processor import image_settings
 from marsmith.program import record
-from marsmith.serving import LongText, TextSettings
+from marsmith.serving import Decode, LongText, TextSettings
 
 # Marsmith shows its own progress.
 transformers_logging.disable_progress_bar()
@@ -43,9 +43,6 @@ PROBE_TEXTS = (
 )
 PROBE_IMAGES = 3
 PROBE_SEED = 20
-# Two profiles of sRGB differ by that much.
-ROUNDING_LEVELS = 2
-
 # Windows of one text, at most: the default of the handlers' option of that name.
 MAX_WINDOWS = 32
 
@@ -158,28 +155,31 @@ class TextReference:
 class ImageReference:
     """An image classifier with its processor. Raises CheckpointError when they do not load or do not fit."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
+    def __init__(self, checkpoint: Checkpoint, decode: Decode = "scaled") -> None:
         self.model = _load(AutoModelForImageClassification, checkpoint)
-        self.settings = image_settings(checkpoint.path)
+        self.settings = image_settings(checkpoint.path, decode)
         self._processor = AutoImageProcessor.from_pretrained(checkpoint.path, local_files_only=True, backend="pil")
 
     def probabilities(self, body: str | bytes) -> np.ndarray:
         """float64[labels] of one image file. Raises RecipeError when it is none."""
-        try:
-            with Image.open(io.BytesIO(body if isinstance(body, bytes) else body.encode())) as image:
-                colours = _colours(image)
-                upright = ImageOps.exif_transpose(image)
-                picture = upright if colours and upright.mode == "CMYK" else _on_white(upright)
-        except (OSError, ValueError, Image.DecompressionBombError) as error:
-            raise RecipeError(
-                f"A sample of the recipe is no image that Pillow can read: {first_line(error)}."
-            ) from None
+        return _probabilities(self.model, self._prepared(body))
+
+    def feeds(self, body: str | bytes) -> dict[str, np.ndarray]:
+        """The network's inputs for one image file. Raises RecipeError when it is none."""
+        pixels = self._prepared(body, do_rescale=False, do_normalize=False)["pixel_values"].numpy()
+        return {"pixels": pixels.transpose(0, 2, 3, 1).astype(np.uint8)}
+
+    def _prepared(self, body: str | bytes, **steps: bool) -> Any:
+        """What the processor makes of an image file."""
+        settings = self.settings
+        resized_to = (settings.shortest_edge or max(settings.size)) if settings.scaled_decode else None
+        picture, colours = read_picture(body if isinstance(body, bytes) else body.encode(), resized_to)
         if colours is None:
-            return _probabilities(self.model, self._processor(images=picture, return_tensors="pt"))
+            return self._processor(images=picture, return_tensors="pt", **steps)
         # The profile is applied where few pixels are left.
         resized = self._resized(picture.convert(colours.input_mode))
         srgb = colours.apply(resized)
-        return _probabilities(self.model, self._processor(images=srgb, do_resize=False, return_tensors="pt"))
+        return self._processor(images=srgb, do_resize=False, return_tensors="pt", **steps)
 
     def _resized(self, picture: Image.Image) -> Image.Image:
         """What the processor resizes to, in the picture's own mode; band by band, for the processor knows no CMYK."""
@@ -196,24 +196,22 @@ class ImageReference:
 
     def export(self, out: Path) -> None:
         """Write the ONNX graph into the directory `out`."""
-        export_images(self.model, self.settings.crop or self.settings.size, out)
+        export_images(self.model, self.settings, out)
 
     def record(self, out: Path) -> None:
         """Write the PyTorch program into the directory `out`."""
         example, _ = next(self.cases())
-        record(Images(self.model), example, out)
+        record(Images(self.model, self.settings), example, out)
 
     def cases(self) -> Iterator[Case]:
-        """Images of noise, one at a time and together."""
+        """Images of noise, together and the first alone, with the logits of what the processor makes of them."""
         height, width = self.settings.crop or self.settings.size
-        shape = (PROBE_IMAGES, 3, height, width)
-        images = np.random.default_rng(PROBE_SEED).standard_normal(shape).astype(np.float32)
-        for pixels in (images, images[:1]):
+        noise = np.random.default_rng(PROBE_SEED).integers(0, 256, (PROBE_IMAGES, height, width, 3), np.uint8)
+        for pixels in (noise, noise[:1]):
+            images = [Image.fromarray(one) for one in pixels]
+            inputs = self._processor(images=images, do_resize=False, do_center_crop=False, return_tensors="pt")
             with torch.inference_mode():
-                yield (
-                    {"pixel_values": pixels},
-                    self.model(pixel_values=torch.from_numpy(pixels)).logits.numpy(),
-                )
+                yield {"pixels": pixels}, self.model(**inputs).logits.numpy()
 
 
 @contextmanager
@@ -241,36 +239,6 @@ def _mask_tweet(text: str) -> str:
     """
     words = ("@user" if word.startswith("@") and len(word) > 1 else word for word in text.split(" "))
     return " ".join("http" if word.startswith("http") else word for word in words)
-
-
-def _on_white(image: Image.Image) -> Image.Image:
-    """An RGB image of 8 bits, transparency flattened on white."""
-    if image.mode.startswith("I"):
-        # Pillow's own conversion of 16-bit grey clips at 255.
-        return Image.fromarray((np.asarray(image) // 256).clip(0, 255).astype(np.uint8)).convert("RGB")
-    if not image.has_transparency_data:
-        return image.convert("RGB")
-    layer = image.convert("RGBA")
-    return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
-
-
-def _colours(image: Image.Image) -> ImageCms.ImageCmsTransform | None:
-    """From the image's ICC profile to sRGB, perceptually; None without a profile of its kind that differs from sRGB.
-
-    The handlers have their own; golden requests hold the two together.
-    """
-    try:
-        profile = ImageCms.getOpenProfile(io.BytesIO(image.info["icc_profile"]))
-        mode = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}[profile.profile.xcolor_space.strip()]
-        if (image.mode == "CMYK") != (mode == "CMYK") or (mode == "L" and image.mode[0] not in "1LI"):
-            return None
-        transform = ImageCms.buildTransform(profile, ImageCms.createProfile("sRGB"), mode, "RGB")
-        noise = np.random.default_rng(PROBE_SEED).integers(0, 256, (64, 64, 3), np.uint8)
-        before = Image.fromarray(noise).convert(mode)
-        change = np.asarray(before.convert("RGB")).astype(int) - np.asarray(transform.apply(before))
-    except Exception:  # LittleCMS raises several types; a picture with a broken profile is shown as it is
-        return None
-    return transform if mode == "CMYK" or abs(change).max() > ROUNDING_LEVELS else None
 
 
 def _first(*ids: int | None) -> int | None:

@@ -14,6 +14,11 @@ def handlers_tree() -> Path:
     return _ROOT / "handlers"
 
 
+def worker_site() -> Path:
+    """The directory that TorchServe's workers start without torch by, when it is on PYTHONPATH."""
+    return _PACKAGE / "worker_site"
+
+
 def config_properties() -> Path:
     """The TorchServe configuration that Marsmith serves with."""
     return _ROOT / "config.properties"

@@ -25,6 +25,7 @@ from marsmith.errors import ArchiveError, ServerError
 from marsmith.java import java_home
 from marsmith.manifest import CONFIG_FILE
 from marsmith.progress import Progress, silent
+from marsmith.resources import worker_site
 from marsmith.untrusted import mapping
 from marsmith.values import NAME_PATTERN
 from marsmith.verify import verify
@@ -120,7 +121,9 @@ class Server:
         tmp, logs = str(self._home / "tmp"), str(self._home / "logs")
         workers = sum(_workers(path) for path in self.archives.values())
         # TMPDIR too: torchserve keeps its pid file there, and would refuse to start beside another server.
+        python_path = [str(worker_site()), *filter(None, [environ.get("PYTHONPATH")])]
         return environ | {
+            "PYTHONPATH": os.pathsep.join(python_path),
             "TEMP": tmp,
             "TMPDIR": tmp,
             "LOG_LOCATION": logs,

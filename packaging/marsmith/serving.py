@@ -13,6 +13,7 @@ Layout = Literal["packed", "padded", "single"]
 LongText = Literal["truncate", "error", "window"]
 # fp32 products, bf16 ones where the CPU has them, or int8 ones by a quantised network.
 Precision = Literal["fp32", "bf16", "int8"]
+Decode = Literal["scaled", "full"]
 # Runs of the network that an explanation takes, where the recipe asks for explanations.
 EXPLAIN_RUNS = 256
 
@@ -45,7 +46,11 @@ class TextSettings(_Section):
 
 
 class ImageSettings(_Section):
-    """How an image becomes pixel values; sizes are pixels as (height, width), `resample` is Pillow's number."""
+    """How an image becomes the network's pixels; sizes are pixels as (height, width), `resample` is Pillow's number.
+
+    The network itself rescales and normalises. `scaled_decode`: whether JPEGs may be decoded at 1/2, 1/4 or 1/8 of
+    their size, as long as both sides keep twice the pixels that they are resized to.
+    """
 
     size: tuple[int, int]
     resample: int
@@ -54,6 +59,7 @@ class ImageSettings(_Section):
     std: tuple[float, float, float]
     shortest_edge: int | None = None
     crop: tuple[int, int] | None = None
+    scaled_decode: bool = False
 
 
 class Serving(_Section):

@@ -41,7 +41,7 @@ TASKS: dict[TaskName, Task] = {
         preprocessing=("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model"),
     ),
     "food": Task(
-        keys=CHECKPOINT_KEYS | {"nutrition", "top_k"},
+        keys=CHECKPOINT_KEYS | {"nutrition", "top_k", "decode"},
         members=NETWORK_MEMBERS | {"nutrition.json"},
         requirements=("numpy", "onnxruntime", "pillow"),
         section="image",

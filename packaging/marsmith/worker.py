@@ -26,6 +26,7 @@ from types import TracebackType
 
 from marsmith import mar
 from marsmith.errors import ArchiveError, ServerError, first_line
+from marsmith.resources import worker_site
 from marsmith.untrusted import mapping
 
 # What TorchServe allows where an archive says nothing: a start, a load and a batch.
@@ -126,8 +127,8 @@ class Worker:
         sock = Path(self._sockets.name) / "socket.9000"
         command = [sys.executable, "-P", str(OFFLINE), str(home / "model_service_worker.py"), "--sock-type", "unix"]
         command += ["--sock-name", str(sock), "--metrics-config", str(home / "configs/metrics.yaml")]
-        # The frontend's order: the archive before TorchServe's own packages (EnvironmentUtils.java).
-        python_path = os.pathsep.join([str(model_dir), str(home.parent)])
+        # The frontend's order: its own environment's, the archive, TorchServe's own packages (EnvironmentUtils.java).
+        python_path = os.pathsep.join(map(str, (worker_site(), model_dir, home.parent)))
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own command line
                 command, cwd=model_dir, env=self._environ | {"PYTHONPATH": python_path}, stdout=log, stderr=log

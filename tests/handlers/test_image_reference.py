@@ -31,8 +31,15 @@ GREY, CMYK = grey_profile(1.0), ink_profile(INKS)
 PHOTO = picture(90, 60)
 CLEAR = PHOTO.copy()
 CLEAR.putalpha(Image.linear_gradient("L").resize(PHOTO.size))
-TURNED = Image.Exif()
-TURNED[0x0112] = 6
+
+
+def turned(orientation: int) -> Image.Exif:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    return exif
+
+
+TURNED = turned(6)
 DEEP = Image.fromarray(np.asarray(PHOTO.convert("L")).astype(np.uint16) * 257)
 
 KINDS = {
@@ -50,6 +57,22 @@ KINDS = {
     "JPEG, CMYK with a profile": encode(PHOTO.convert("CMYK"), "JPEG", icc_profile=CMYK),
     "TIFF, CMYK with a profile, turned": encode(PHOTO.convert("CMYK"), "TIFF", icc_profile=CMYK, exif=TURNED),
     "JPEG, CMYK without": encode(PHOTO.convert("CMYK"), "JPEG"),
+}
+# Photos that are decoded at an eighth, a quarter and half of their size.
+LARGE = {
+    **{f"turned {turn}": encode(picture(700, 530), "JPEG", exif=turned(turn)) for turn in range(1, 9)},
+    "quarter, turned": encode(picture(290, 470), "JPEG", exif=turned(8)),
+    "half": encode(picture(190, 210), "JPEG"),
+    "CMYK": encode(picture(700, 530).convert("CMYK"), "JPEG"),
+    "CMYK with a profile, turned": encode(picture(700, 530).convert("CMYK"), "JPEG", icc_profile=CMYK, exif=turned(5)),
+    "grey": encode(picture(700, 530).convert("L"), "JPEG"),
+    "grey with a profile": encode(picture(700, 530).convert("L"), "JPEG", icc_profile=GREY),
+    "progressive": encode(picture(701, 533), "JPEG", progressive=True),
+    "progressive, Display P3, turned": encode(
+        picture(701, 533), "JPEG", progressive=True, icc_profile=P3, exif=turned(6)
+    ),
+    "MPO": encode(picture(700, 530), "MPO", save_all=True, append_images=[picture(700, 530, seed=6)]),
+    "no JPEG": encode(picture(700, 530)),
 }
 PROCESSORS: dict[str, dict[str, Any]] = {
     "fixed size": {},
@@ -79,6 +102,25 @@ def test_the_handler_and_the_reference_agree(pair: tuple[Worker, ImageReference]
     (answer,) = worker.predict(Post(KINDS[kind]))
     assert answer.status == 200
     assert scores(answer.value) == pytest.approx(reference.probabilities(KINDS[kind]).tolist(), abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_they_decode_large_photos_at_the_same_fraction(pair: tuple[Worker, ImageReference], kind: str) -> None:
+    worker, reference = pair
+    (answer,) = worker.predict(Post(LARGE[kind]))
+    assert scores(answer.value) == pytest.approx(reference.probabilities(LARGE[kind]).tolist(), abs=1e-4)
+
+
+def test_another_fraction_shows_in_the_answers(pair: tuple[Worker, ImageReference]) -> None:
+    """The tolerance above means something."""
+    _, reference = pair
+    settings = reference.settings
+    for kind in ("turned 6", "quarter, turned", "half", "CMYK", "grey", "progressive"):
+        scaled = reference.probabilities(LARGE[kind])
+        reference.settings = settings.model_copy(update={"scaled_decode": False})
+        whole = reference.probabilities(LARGE[kind])
+        reference.settings = settings
+        assert abs(whole - scaled).max() > 3e-4
 
 
 def test_a_profile_shows_in_the_reference_too(pair: tuple[Worker, ImageReference]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from handlers.settings import ImageSettings, Options, Settings, SettingsError, TextSettings
+from handlers.settings import CHOICES, ImageSettings, Options, Settings, SettingsError, TextSettings
 
 SERVING: dict[str, Any] = {
     "format": 1,
@@ -98,9 +98,11 @@ def test_every_option_has_a_variable(file: Path) -> None:
         "explain_runs",
     ]
     environ = {f"MARSMITH_{name.upper()}": str(100 + place) for place, name in enumerate(names)}
-    options = Settings.load(file, None, {**environ, "MARSMITH_LONG_TEXT": "window"}).options
-    assert options == dataclasses.replace(Options(*range(100, 110)), long_text="window")
-    assert {field.name for field in dataclasses.fields(Options)} == {*names, "long_text"}
+    options = Settings.load(
+        file, None, {**environ, "MARSMITH_LONG_TEXT": "window", "MARSMITH_SHARE_WEIGHTS": "no"}
+    ).options
+    assert options == dataclasses.replace(Options(*range(100, 110)), long_text="window", share_weights="no")
+    assert {field.name for field in dataclasses.fields(Options)} == {*names, *CHOICES}
 
 
 def test_a_word_of_the_section_gives_way_to_one_of_the_environment(file: Path) -> None:

@@ -25,7 +25,7 @@ def test_a_minimal_recipe_gets_explicit_serving_values(tmp_path: Path) -> None:
         1,
         16,
     )
-    assert recipe.long_text == "truncate"
+    assert (recipe.long_text, recipe.decode) == ("truncate", "scaled")
 
 
 def test_a_directory_stands_for_its_recipe(tmp_path: Path) -> None:
@@ -91,6 +91,8 @@ def test_a_directory_stands_for_its_recipe(tmp_path: Path) -> None:
             "requirements: 'NumPy==1' is what the custom task brings: leave it out",
         ),
         (CUSTOM + "top_k = 3", "top_k is for the food task only"),
+        (MINIMAL + 'decode = "full"', "decode is for the food task only"),
+        (MINIMAL.replace("sentiment", "food") + 'decode = "fast"', "decode must be 'scaled' or 'full'"),
         (CUSTOM + 'requirements = ["-r other.txt"]', "'-r other.txt' is not one version of one package"),
         (CUSTOM + 'requirements = ["a @ https://example.org/a.whl"]', "is not one version of one package"),
         (MINIMAL + "[[samples]]\njson = [1]", "samples 1: json is for a handler of your own only: give text or image"),

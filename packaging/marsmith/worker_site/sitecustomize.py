@@ -1,0 +1,71 @@
+"""Python runs this at its start where this directory is on PYTHONPATH: TorchServe's worker then does without torch.
+
+The worker imports torch for one line that recognises tensors in answers, and Marsmith's handlers answer with bytes: a
+second or more of every start and 140 MB of every worker for nothing. Here that one module of TorchServe gets a torch
+that is imported when it is first looked at; everybody else imports torch as ever.
+"""
+
+import importlib
+import sys
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+MODULE, HEAVY = "ts.protocol.otf_message_handler", "torch"
+
+
+class Later(ModuleType):
+    """Stands for a module until one of its attributes is asked for."""
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+class Loader(SourceFileLoader):
+    """Runs a module that finds `HEAVY` imported already."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module."""
+        stand_in = Later(HEAVY)
+        sys.modules.setdefault(HEAVY, stand_in)
+        try:
+            super().exec_module(module)
+        finally:
+            if sys.modules.get(HEAVY) is stand_in:
+                del sys.modules[HEAVY]
+
+
+class Finder:
+    """Finds that one module of TorchServe, once."""
+
+    @classmethod
+    def find_spec(cls, name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
+        """Where the module is, and who loads it."""
+        if name != MODULE:
+            return None
+        sys.meta_path.remove(cls)
+        spec = find_spec(name)
+        if spec is not None and type(spec.loader) is SourceFileLoader:
+            spec.loader = Loader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+def run_the_other() -> None:
+    """Run the sitecustomize that this one hides, as Python would have, if there is one."""
+    here, path, own = str(Path(__file__).parent), list(sys.path), sys.modules.pop(__name__, None)
+    sys.path[:] = [entry for entry in path if entry != here]
+    try:
+        importlib.import_module(__name__)
+    except ModuleNotFoundError as error:
+        if error.name != __name__:
+            raise
+    finally:
+        sys.path[:] = path
+        if own is not None:
+            sys.modules.setdefault(__name__, own)
+
+
+sys.meta_path.insert(0, Finder)
+if __name__ == "sitecustomize":
+    run_the_other()
