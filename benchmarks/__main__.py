@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -27,9 +28,12 @@ from benchmarks.roster import EVERYBODY, QUICK, check_names
 from benchmarks.settings import FULL, TINY
 from benchmarks.settings import QUICK as QUICK_SETTINGS
 from benchmarks.subjects import BenchmarkError, Task
+from benchmarks.targets import stored as targets
 from marsmith.errors import MarsmithError
 
 TASKS: tuple[Task, ...] = ("sentiment", "food")
+# Settings that the command line may change.
+ASKED = ("rounds", "seconds", "warm_up_s", "open_seconds", "loads", "starts")
 TABLE_WIDTH = 160
 # The exit code of who was ended by SIGTERM.
 TERMINATED = 128 + signal.SIGTERM
@@ -42,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     options = _parser().parse_args(given)
     try:
-        return run(options, shlex.join(["python", "-m", "benchmarks", *given]))
+        return run(options, stored.placeless(shlex.join(["python", "-m", "benchmarks", *given])))
     except (BenchmarkError, MarsmithError, OSError, ValueError) as error:
         err.print(f"{type(error).__name__}: {error}", style="red", markup=False)
         return 1
@@ -56,10 +60,13 @@ def run(options: argparse.Namespace, command: str) -> int:
     pythons = environments(options.environments, names, progress) if options.environments else {}
     pythons |= {name: Path(path) for name, path in options.python}
     settings = TINY if options.tiny else QUICK_SETTINGS if options.quick else FULL
+    asked = {name: value for name in ASKED if (value := getattr(options, name)) is not None}
+    settings = replace(settings, **asked)
     tasks = [options.only] if options.only else TASKS
     with tempfile.TemporaryDirectory(prefix="marsmith-benchmark-") as scratch:
         found = measure(tasks, names, settings, options.work or Path(scratch), pythons, progress)
     found["command"] = command
+    found["targets"] = targets(found)
     if options.json:
         stored.save(found, options.json)
     if options.markdown:
@@ -99,6 +106,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--subjects", type=lambda text: text.split(","), help=f"of {', '.join(EVERYBODY)}, marsmith:PRECISION"
     )
+    parser.add_argument("--rounds", type=int, help=f"rounds of every closed loop (default: {FULL.rounds})")
+    parser.add_argument("--seconds", type=float, help=f"of each round (default: {FULL.seconds:g})")
+    parser.add_argument("--warm-up-s", type=float, help=f"before each round (default: {FULL.warm_up_s:g})")
+    parser.add_argument("--starts", type=int, help=f"of each server alone (default: {FULL.starts})")
+    parser.add_argument("--loads", type=_loads, help="of the open loops, as shares of the peak: 0.5,0.8")
+    parser.add_argument("--open-seconds", type=float, help=f"of each open loop (default: {FULL.open_seconds:g})")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     parser.add_argument("--markdown", type=Path, help="write the tables to this file")
     parser.add_argument("--plots", type=Path, help="write plots to this directory (needs matplotlib)")
@@ -111,6 +124,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--work", type=Path, help="keep checkpoints, archives and logs here (default: nowhere)")
     return parser
+
+
+def _loads(text: str) -> tuple[float, ...]:
+    return tuple(float(part) for part in text.split(",") if part)
 
 
 def _named(text: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ import io
 import random
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, cycle, islice
 from typing import Any
 
 # Tokens of the 47,743 training tweets of SemEval-2017 task 4 (tweet_eval), special tokens included, by the starter's
@@ -51,13 +51,13 @@ def words(count: int = WORDS) -> tuple[str, ...]:
     return tuple(sorted(found, key=lambda word: (len(word), word)))
 
 
-def texts(tokenizer: Any) -> list[str]:
-    """One text for each of TWEET_TOKENS, in a fixed random order, with exactly as many tokens by `tokenizer`."""
-    rng = random.Random(SEED)  # noqa: S311
+def texts(tokenizer: Any, count: int = len(TWEET_TOKENS), seed: int = SEED) -> list[str]:
+    """Texts with exactly as many tokens by `tokenizer` as TWEET_TOKENS has, over again, in a fixed random order."""
+    rng = random.Random(seed)  # noqa: S311
     vocabulary = words()
     # Zipf's law: the nth word is n times rarer than the first.
     cumulated = tuple(accumulate(1 / rank for rank in range(1, len(vocabulary) + 1)))
-    lengths = list(TWEET_TOKENS)
+    lengths = list(islice(cycle(TWEET_TOKENS), count))
     rng.shuffle(lengths)
     return [_text(tokenizer, length - SPECIAL_TOKENS, vocabulary, cumulated, rng) for length in lengths]
 
@@ -76,22 +76,22 @@ def _text(
     return text
 
 
-def thumbnails(count: int = THUMBNAILS) -> Iterator[bytes]:
+def thumbnails(count: int = THUMBNAILS, seed: int = SEED) -> Iterator[bytes]:
     """JPEGs of 224 x 224 pixels."""
-    return _photos(THUMBNAIL, count)
+    return _photos(THUMBNAIL, count, seed)
 
 
 def phone_photos(count: int = PHONE_PHOTOS, size: tuple[int, int] = PHONE) -> Iterator[bytes]:
     """JPEGs of 12 megapixels, of about the size of a phone's."""
-    return _photos(size, count)
+    return _photos(size, count, SEED)
 
 
-def _photos(size: tuple[int, int], count: int) -> Iterator[bytes]:
+def _photos(size: tuple[int, int], count: int, seed: int) -> Iterator[bytes]:
     import numpy as np
     from PIL import Image
     from sklearn.datasets import load_sample_images
 
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
     samples = [Image.fromarray(photo) for photo in load_sample_images().images]
     for index in range(count):
         source = samples[index % len(samples)]

@@ -2,9 +2,10 @@
 
     python -m benchmarks.load PLAN.json ANSWERS.json
 
-A closed loop keeps N clients busy and counts answers. An open loop sends at random moments (a Poisson process) whatever
-the server does, and measures each latency from the moment at which its request was due: a server that stalls makes all
-who arrive meanwhile wait, and that is counted (no coordinated omission).
+A closed loop keeps N clients busy and counts answers. It goes on until enough came, however short the window is. An
+open loop sends at random moments (a Poisson process) whatever the server does, and measures each latency from the
+moment at which its request was due: a server that stalls makes all who arrive meanwhile wait, and that is counted (no
+coordinated omission).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import random
 import sys
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -35,7 +37,8 @@ SEED = 3
 class Plan:
     """What to send where: the files of `bodies` in turn, as `content_type` to `path`.
 
-    `clients` of a closed loop, or `rate` in requests/s of an open one; `seconds` are measured after `warm_up_s`.
+    `clients` of a closed loop, or `rate` in requests/s of an open one; `seconds` are measured after `warm_up_s`. A
+    closed loop warms up until there are answers for all clients, and measures until `least` more came.
     """
 
     port: int
@@ -47,6 +50,7 @@ class Plan:
     warm_up_s: float = 0.0
     clients: int = 1
     rate: float = 0.0
+    least: int = 0
 
 
 @dataclass(slots=True)
@@ -62,10 +66,14 @@ class Sent:
 
 @dataclass(slots=True)
 class Outcome:
-    """What was measured: of `seconds` after the warm-up, and every answer of the whole run."""
+    """What was measured in a window of `seconds`, and every answer of the whole run.
+
+    `answered` counts one that was under way at an end of the window by the share of its time inside: batches are
+    answered at once, and a window would otherwise hold one more or one less.
+    """
 
     seconds: float
-    answered: int
+    answered: float
     failed: int
     latencies_ms: list[float]
     answers: list[tuple[int, str]] = field(default_factory=list)
@@ -88,29 +96,52 @@ def run(plan: Plan) -> Outcome:
         thread.start()
     for thread in threads:
         thread.join()
-    return outcome(sender.sent, plan)
+    return outcome(sender.sent, *(window(sorted(one.done for one in sender.sent), plan) or _stated(plan)))
 
 
-def outcome(sent: Sequence[Sent], plan: Plan) -> Outcome:
-    """The figures of what was sent.
+def window(done: Sequence[float], plan: Plan) -> tuple[float, float] | None:
+    """Begin and end of what is measured, from the moments of all answers in order; None while there are too few."""
+    if plan.mode == "open":
+        return _stated(plan)
+    if len(done) < plan.clients:
+        return None
+    begin = max(plan.warm_up_s, done[plan.clients - 1])
+    after = done[bisect_right(done, begin) :]
+    if len(after) < plan.least:
+        return None
+    return begin, max(begin + plan.seconds, after[plan.least - 1] if plan.least else begin)
 
-    Throughput counts the answers that came inside the window; latencies are those of the requests due inside it, so
-    that the slowest, which may be answered after it, are not left out.
+
+def _stated(plan: Plan) -> tuple[float, float]:
+    return plan.warm_up_s, plan.warm_up_s + plan.seconds
+
+
+def outcome(sent: Sequence[Sent], begin: float, end: float) -> Outcome:
+    """The figures of what was sent, in the window from `begin` to `end`.
+
+    Latencies are those of the requests due inside it, so that the slowest, which may be answered after it, are not left
+    out.
     """
-    end = plan.warm_up_s + plan.seconds
-    answered = sum(one.status == OK and plan.warm_up_s <= one.done < end for one in sent)
-    due = [one for one in sent if plan.warm_up_s <= one.due < end]
+    answered = sum(_inside(one, begin, end) for one in sent if one.status == OK)
+    due = [one for one in sent if begin <= one.due < end]
     statuses: dict[str, int] = {}
     for one in sent:
         statuses[str(one.status)] = statuses.get(str(one.status), 0) + 1
     return Outcome(
-        seconds=plan.seconds,
+        seconds=end - begin,
         answered=answered,
         failed=sum(one.status != OK for one in sent),
         latencies_ms=sorted((one.done - one.due) * 1000 for one in due if one.status == OK),
         answers=[(one.index, one.answer) for one in sent if one.status == OK],
         statuses=statuses,
     )
+
+
+def _inside(one: Sent, begin: float, end: float) -> float:
+    """The share of a request's time that lies in the window."""
+    if one.done <= one.due:
+        return float(begin <= one.done < end)
+    return max(0.0, min(one.done, end) - max(one.due, begin)) / (one.done - one.due)
 
 
 def arrivals(rate: float, seconds: float) -> list[float]:
@@ -138,10 +169,17 @@ class _Sender:
         """Ask, wait for the answer, ask again. Clients begin at different inputs."""
         connection = self._connection()
         turn = client
-        while (due := self._now()) < self._end:
+        while not self._over(due := self._now()):
             self._send(connection, turn % len(self._bodies), due)
             turn += self._plan.clients
         connection.close()
+
+    def _over(self, now: float) -> bool:
+        """Whether the window has ended. Only late is it worth looking at every answer."""
+        if now < self._end:
+            return False
+        found = window(sorted(one.done for one in list(self.sent)), self._plan)
+        return found is not None and now >= found[1]
 
     def open_loop(self, _client: int) -> None:
         """Take the next arrival, wait until it is due, and send it."""

@@ -8,6 +8,7 @@ import platform
 import subprocess
 from pathlib import Path
 
+GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 # What decides the speed of int8 and bf16.
 FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm", "bf16")
 PACKAGES = ("torch", "torchvision", "transformers", "onnxruntime", "tokenizers", "pillow", "numpy")
@@ -26,7 +27,7 @@ print(json.dumps(found))
 
 
 def hardware() -> dict[str, object]:
-    """Processor, cores, memory in bytes, and the processor's features that matter."""
+    """Processor, its features that matter, cores, memory in bytes, clock governor, and how busy the machine is."""
     facts = _cpuinfo()
     flags = set((facts.get("flags") or facts.get("Features") or "").split())
     return {
@@ -36,7 +37,14 @@ def hardware() -> dict[str, object]:
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "features": [name for name in FEATURES if name in flags],
         "kernel": platform.release(),
+        "governor": _governor(),
+        "load_average": {"start": load_average()},
     }
+
+
+def load_average() -> float:
+    """Processes that ran or waited for a core in the last minute: of a quiet machine near 0."""
+    return os.getloadavg()[0]
 
 
 def versions(python: Path) -> dict[str, str]:
@@ -45,6 +53,14 @@ def versions(python: Path) -> dict[str, str]:
     result = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
     found: dict[str, str] = json.loads(result.stdout)
     return found
+
+
+def _governor() -> str:
+    """How the kernel sets the clock; virtual machines do not say."""
+    try:
+        return GOVERNOR.read_text(encoding="utf-8").strip()
+    except OSError:
+        return "unknown"
 
 
 def _cpuinfo() -> dict[str, str]:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from benchmarks import checkpoints, in_process, inputs, roster
 from benchmarks.limit import peaks
-from benchmarks.machine import hardware, versions
-from benchmarks.results import FORMAT, Results
+from benchmarks.machine import hardware, load_average, versions
+from benchmarks.ours import Marsmith
+from benchmarks.results import FORMAT, Results, placeless
 from benchmarks.rounds import InputSet, Rounds
 from benchmarks.settings import Settings
 from benchmarks.subjects import BenchmarkError, Job, Subject, Task, stopped_at_last
@@ -45,6 +46,7 @@ def measure(
     }
     for task in tasks:
         results["tasks"][task] = _task(task, list(names), settings, home / task, pythons, progress)
+    results["machine"]["load_average"]["end"] = load_average()
     return results
 
 
@@ -73,7 +75,11 @@ def _task(
                 chosen.name: {"flops": chosen.flops, "subjects": rounds.loads(chosen, bound, progress)}
                 for chosen in sets
             }
-    found: Results = {"subjects": facts, "skipped": skipped | rounds.failed, "sets": speeds}
+    found: Results = {
+        "subjects": facts,
+        "skipped": {name: placeless(why) for name, why in (skipped | rounds.failed).items()},
+        "sets": speeds,
+    }
     if in_process.NAME in names:
         found["subjects"][in_process.NAME] = {"title": in_process.TITLE, "versions": versions(Path(sys.executable))}
     return found
@@ -158,5 +164,9 @@ def free_ports() -> Iterator[int]:
 
 
 def _facts(one: Subject) -> Results:
-    packed = {"pack_s": one.pack_s, "archive_bytes": one.archive.stat().st_size} if isinstance(one, TorchServe) else {}
-    return {"title": one.title, "versions": versions(one.python), **packed}
+    facts: Results = {"title": one.title, "versions": versions(one.python)}
+    if isinstance(one, TorchServe):
+        facts |= {"pack_s": one.pack_s, "archive_bytes": one.archive.stat().st_size}
+    if isinstance(one, Marsmith) and (accuracy := one.accuracy()):
+        facts["accuracy"] = accuracy
+    return facts

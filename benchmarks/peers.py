@@ -51,7 +51,7 @@ class LitServe(Json):
 
 
 class MLServer(Json):
-    """B4: MLServer with its Hugging Face runtime and adaptive batching, all by its two files of settings."""
+    """B4: MLServer with its Hugging Face runtime and adaptive batching of texts, all by its two files of settings."""
 
     name, title = "B4", "MLServer, Hugging Face runtime"
     path = f"/v2/models/{MODEL}/infer"
@@ -89,11 +89,12 @@ class MLServer(Json):
             "pretrained_model": str(self._checkpoint),
             "pretrained_tokenizer": str(self._checkpoint) if self.job.task == "sentiment" else None,
         }
+        # For a batch the runtime looks at the tokenizer's padding, and a pipeline for images has none.
+        batch = {"max_batch_size": self.job.batch_size, "max_batch_time": self.job.delay_ms / 1000}
         return {
             "name": MODEL,
             "implementation": "mlserver_huggingface.HuggingFaceRuntime",
-            "max_batch_size": self.job.batch_size,
-            "max_batch_time": self.job.delay_ms / 1000,
+            **(batch if self.job.task == "sentiment" else {}),
             "parameters": {"extra": {key: value for key, value in pipeline.items() if value}},
         }
 

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.results import Results
+from benchmarks.roster import OURS
 
 SIZE_INCHES = (8, 4.5)
 DPI = 150
+OUR_COLOUR, OTHER_COLOUR = "tab:blue", "lightsteelblue"
+GRID_OPACITY = 0.3
 LIMIT_STYLES = {"fp32": "--", "int8": ":"}
 
 
@@ -43,7 +46,8 @@ def _throughput(title: str, figures: Results, limit: dict[str, float], path: Pat
         [speed["median"] - speed["min"] for speed in speeds.values()],
         [speed["max"] - speed["median"] for speed in speeds.values()],
     ]
-    axes.bar(list(speeds), medians, yerr=spread, capsize=4)
+    colours = [OUR_COLOUR if name.partition(":")[0] == OURS else OTHER_COLOUR for name in speeds]
+    axes.bar(list(speeds), medians, yerr=spread, capsize=4, color=colours)
     for precision, operations in limit.items():
         style = LIMIT_STYLES.get(precision, "-.")
         axes.axhline(operations / figures["flops"], linestyle=style, color="grey", label=f"limit, {precision}")
@@ -62,12 +66,15 @@ def _latency(title: str, figures: Results, path: Path) -> Path:
         if not points or one["agreement"] is None:
             continue
         rates = [point["rate"] for point in points]
-        (line,) = axes.plot(rates, [point["latency_ms"]["p50"] for point in points], marker="o", label=f"{name}, p50")
+        (line,) = axes.plot(rates, [point["latency_ms"]["p50"] for point in points], marker="o", label=name)
         worst = [point["latency_ms"]["p95"] for point in points]
-        axes.plot(rates, worst, marker="^", linestyle="--", color=line.get_color(), label=f"{name}, p95")
-    axes.set(title=title, xlabel="arrivals/s", ylabel="latency, ms", yscale="log")
+        axes.plot(rates, worst, marker="^", linestyle="--", color=line.get_color())
+    axes.set(title=title, xlabel="arrivals/s", ylabel="latency, ms: p50, and p95 dashed", yscale="log")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.grid(which="both", alpha=GRID_OPACITY)
     if axes.get_legend_handles_labels()[0]:
-        axes.legend()
+        # Beside the lines, of which some reach every corner.
+        axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
     return _saved(figure, path)
 
 

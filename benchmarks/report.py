@@ -8,8 +8,9 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks.results import Results
+from benchmarks.results import Results, lone_p50, throughput
 from benchmarks.roster import OURS
+from benchmarks.targets import reached
 
 MB = 1_000_000
 GIGA = 1_000_000_000
@@ -27,36 +28,51 @@ class Section:
 
 
 def sections(results: Results) -> Iterator[Section]:
-    """Of each task one table of what starts and stays, and one of speed for each kind of input."""
+    """Of each task one table of what starts and stays, and one of speed for each kind of input; then the targets."""
     for task, found in results["tasks"].items():
         for chosen, figures in found["sets"].items():
             yield _speed(f"{task}, {chosen}", figures, found["subjects"], results["limit"])
         yield _footprint(task, found["subjects"])
+    if targets := _targets(results):
+        yield targets
 
 
 def _speed(title: str, figures: Results, facts: Results, limit: dict[str, float]) -> Section:
+    measured = figures["subjects"]
+    ours = [name for name in measured if name.partition(":")[0] == OURS]
     columns = (
         "",
         "answers/s (min to max)",
-        "Marsmith / this",
+        *(f"{name} / this" for name in ours),
         "p50, ms, 1 client",
         "p50 / p95 / p99, ms, half load",
         "right",
     )
-    measured = figures["subjects"]
-    # The default precision, or the first of those that were named.
-    best = next((name for name in sorted(measured) if name.partition(":")[0] == OURS), None)
-    ours = _per_second(measured[best])["median"] if best else None
+    speeds = [throughput(measured[name])["median"] for name in ours]
     rows = []
     for name, one in measured.items():
-        speed = _per_second(one)
-        ratio = f"{ours / speed['median']:.2f}x" if ours and speed["median"] else ""
-        rows.append((_titled(name, facts), _spread(speed), ratio, _single(one), _half_load(one), _right(one)))
+        speed = throughput(one)
+        cells = (_titled(name, facts), _spread(speed), *_ratios(speeds, speed["median"]))
+        rows.append((*cells, _spread(lone_p50(one)), _half_load(one), _right(one)))
     for precision, operations in limit.items():
         bound = operations / figures["flops"]
-        ratio = f"{ours / bound:.2f}x" if ours else ""
-        rows.append((f"limit: {precision} matrix products alone", f"{bound:.1f}", ratio, "", "", ""))
+        cells = (f"limit: {precision} matrix products alone", f"{bound:.1f}", *_ratios(speeds, bound))
+        rows.append((*cells, "", "", ""))
     return Section(title, columns, rows)
+
+
+def _ratios(ours: Sequence[float], this: float) -> list[str]:
+    return [f"{one / this:.2f}x" if this else "" for one in ours]
+
+
+def _targets(results: Results) -> Section | None:
+    rows = []
+    for one in reached(results):
+        bound = "" if one.bound is None else f"{'at least' if one.at_least else 'at most'} {one.bound:g}"
+        met = "" if one.met is None else "yes" if one.met else "no"
+        far = "" if one.margin is None else f"{one.margin:+.0%}"
+        rows.append((one.name, one.subject, bound, f"{one.measured:.3g}", met, far))
+    return Section("targets", ("", "of", "target", "measured", "met", "better by"), rows) if rows else None
 
 
 def _footprint(task: str, facts: Results) -> Section:
@@ -82,18 +98,6 @@ def _footprint(task: str, facts: Results) -> Section:
             )
         )
     return Section(f"{task}: start and memory (PSS)", columns, rows)
-
-
-def _per_second(one: Results) -> dict[str, Any]:
-    figures: dict[str, Any] = one["in_process"] if "in_process" in one else one["closed"][max(one["closed"], key=int)]
-    speed: dict[str, Any] = figures["per_second"]
-    return speed
-
-
-def _single(one: Results) -> str:
-    closed = one.get("closed", {})
-    least = closed.get(min(closed, key=int)) if closed else None
-    return _spread(least["latency_ms"].get("p50")) if least else ""
 
 
 def _half_load(one: Results) -> str:
@@ -145,14 +149,24 @@ def conditions(results: Results) -> list[str]:
     machine, settings, limit = results["machine"], results["settings"], results["limit"]
     features = ", ".join(machine["features"]) or "none of note"
     rates = ", ".join(f"{name} {value / GIGA:.0f} G/s" for name, value in limit.items())
+    busy = " and ".join(f"{value:.1f} at the {when}" for when, value in machine["load_average"].items())
     return [
-        f"{machine['cpu']} ({machine['architecture']}: {features}), {machine['cores']} cores",
-        f"One worker of {settings['threads']} threads, batches of {settings['batch_size']} after "
+        f"{machine['cpu']} ({machine['architecture']}: {features}), {machine['cores']} cores, "
+        f"clock governor {machine['governor']}",
+        f"Load average {busy}",
+        f"1 worker x {settings['threads']} threads, batches of {settings['batch_size']} after "
         f"{settings['delay_ms']} ms (B0: of 1)",
         f"{settings['rounds']} rounds of {settings['seconds']:.0f} s, alternating",
         f"Matrix products, operations: {rates}",
         ", ".join(f"{name} {version}" for name, version in results["versions"].items()),
         f"`{results['command']}`",
+        *(
+            f"{name}, {task}: {facts['accuracy']['label_agreement']:.1%} of {facts['accuracy']['inputs']} labels as in "
+            f"fp32, no probability further off than {facts['accuracy']['max_probability_change']:.3f} (at its build)"
+            for task, found in results["tasks"].items()
+            for name, facts in found["subjects"].items()
+            if "accuracy" in facts
+        ),
         *(f"Skipped: {why}" for task in results["tasks"].values() for why in task["skipped"].values()),
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 FORMAT = 1
 PERCENTILES = (50, 90, 95, 99)
+DIRECTORIES = re.compile(r"(?<![\w.~/])(?:~|(?=/))(?:/[^\s/'\"=,:]+)*/(?=[^\s/])")
 
 Results = dict[str, Any]
 
@@ -26,6 +28,27 @@ def percentiles(sorted_values: Sequence[float]) -> dict[str, float]:
     count = len(sorted_values)
     ranks = {f"p{p}": sorted_values[max(0, -(-count * p // 100) - 1)] for p in PERCENTILES}
     return {**ranks, "max": sorted_values[-1], "count": float(count)}
+
+
+def throughput(one: Results) -> dict[str, Any]:
+    """Answers/s of a subject with all clients, or in process."""
+    figures = one["in_process"] if "in_process" in one else one["closed"][max(one["closed"], key=int)]
+    speed: dict[str, Any] = figures["per_second"]
+    return speed
+
+
+def lone_p50(one: Results) -> dict[str, Any] | None:
+    """The median latency in ms of one client, None where none was answered or the subject is no server."""
+    closed = one.get("closed", {})
+    if "1" not in closed:
+        return None
+    found: dict[str, Any] | None = closed["1"]["latency_ms"].get("p50")
+    return found
+
+
+def placeless(text: str) -> str:
+    """A text without this machine's directories: of an absolute path, or one of a home, the last component is kept."""
+    return DIRECTORIES.sub("", text)
 
 
 def save(results: Results, path: Path) -> None:

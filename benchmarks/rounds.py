@@ -24,6 +24,8 @@ from marsmith.progress import Progress
 
 # Beyond what a loop itself takes: its last answers, and the generator's own start.
 LOAD_MARGIN_S = 300.0
+# No figure of a closed loop rests on fewer, and none on fewer than there are clients.
+LEAST_ANSWERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,8 @@ class Rounds:
                 found[name]["closed"][str(clients)] = _closed_figures(ones)
                 outcomes[name] += ones
         for load in self._settings.loads:
-            for one in self.subjects:
+            # What has no model is there for its peak alone.
+            for one in (one for one in self.subjects if one.answers):
                 busiest = found[one.name]["closed"][str(max(self._settings.clients))]
                 if rate := load * busiest["per_second"]["median"]:
                     progress(f"{chosen.name}, {rate:.1f} requests/s: {one.name}")
@@ -141,6 +144,7 @@ class Rounds:
             warm_up_s=self._settings.warm_up_s,
             clients=clients,
             rate=rate,
+            least=max(LEAST_ANSWERS, clients),
         )
 
     def _load(self, one: Subject, plan: Plan) -> Outcome:

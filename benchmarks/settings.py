@@ -17,12 +17,12 @@ class Settings:
     """
 
     rounds: int = 3
-    seconds: float = 20.0
-    open_seconds: float = 40.0
-    warm_up_s: float = 4.0
-    starts: int = 3
+    seconds: float = 8.0
+    open_seconds: float = 15.0
+    warm_up_s: float = 2.0
+    starts: int = 2
     clients: tuple[int, ...] = (1, 32)
-    loads: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8, 0.9)
+    loads: tuple[float, ...] = (0.25, 0.5, 0.8)
     threads: int = 2
     batch_size: int = 16
     delay_ms: int = 5
@@ -34,7 +34,7 @@ class Settings:
 
 FULL = Settings()
 # Under five minutes on two quiet cores: enough to see a regression of a seventh. Memory and open loops are left out.
-QUICK = Settings(rounds=2, seconds=3.0, warm_up_s=1.0, starts=0, loads=(), phone_photos=4)
+QUICK = Settings(rounds=2, seconds=2.5, warm_up_s=0.5, starts=0, loads=(), phone_photos=4)
 # Everything runs, nothing is worth reading: for tests.
 TINY = Settings(
     rounds=2,

@@ -74,5 +74,5 @@ DISHES = 101
 ROBERTA_BASE = TextShape(layers=12, hidden=768, heads=12, labels=SENTIMENTS, vocabulary=50_265, positions=512)
 DEIT_SMALL = ImageShape(layers=12, hidden=384, heads=6, labels=DISHES, side=224, patch=16)
 # For tests: everything runs, nothing takes time.
-TINY_TEXT = TextShape(layers=2, hidden=32, heads=2, labels=SENTIMENTS, vocabulary=2_000, positions=128)
-TINY_IMAGE = ImageShape(layers=2, hidden=32, heads=2, labels=DISHES, side=224, patch=32)
+TINY_TEXT = TextShape(layers=2, hidden=128, heads=2, labels=SENTIMENTS, vocabulary=2_000, positions=128)
+TINY_IMAGE = ImageShape(layers=2, hidden=64, heads=2, labels=DISHES, side=224, patch=32)

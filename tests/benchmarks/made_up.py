@@ -33,6 +33,8 @@ def facts(title: str, seconds: float, size: int) -> dict[str, Any]:
     }
 
 
+ACCURACY = {"precision": "int8", "inputs": 128, "label_agreement": 0.996, "max_probability_change": 0.03}
+
 RESULTS: dict[str, Any] = {
     "format": 1,
     "command": "python -m benchmarks --quick",
@@ -43,19 +45,26 @@ RESULTS: dict[str, Any] = {
         "memory_bytes": 10**10,
         "features": ["avx2"],
         "kernel": "6",
+        "governor": "unknown",
+        "load_average": {"start": 0.1, "end": 2.0},
     },
     "versions": {"python": "3.11.7", "torch": "2.13.0"},
     "settings": {"threads": 2, "batch_size": 16, "delay_ms": 5, "rounds": 3, "seconds": 20.0},
     "limit": {"fp32": 1e11, "int8": 2e11},
     "tasks": {
         "sentiment": {
-            "subjects": {"marsmith": facts("Marsmith", 4, 10**8), "B1": facts("a careful handler", 10, 8 * 10**8)},
+            "subjects": {
+                "marsmith": facts("Marsmith", 4, 10**8),
+                "marsmith:int8": {**facts("Marsmith, int8", 5, 10**8), "accuracy": ACCURACY},
+                "B1": facts("a careful handler", 10, 8 * 10**8),
+            },
             "skipped": {"B4": "B4 is not installed."},
             "sets": {
                 "tweets": {
                     "flops": 5e9,
                     "subjects": {
                         "marsmith": speeds(30, 40),
+                        "marsmith:int8": speeds(50, 20),
                         "B1": speeds(10, 120),
                         "B5": {"in_process": {"per_second": figure(12)}},
                     },

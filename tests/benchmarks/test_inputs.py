@@ -3,11 +3,15 @@
 import io
 import statistics
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from PIL import Image
 from tokenizers import Tokenizer
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+from benchmarks.agreement import CLOSE_SCORES
 from benchmarks.checkpoints import labels, text_checkpoint
 from benchmarks.inputs import TWEET_TOKENS, phone_photos, texts, thumbnails, words
 from benchmarks.limit import peaks
@@ -35,6 +39,13 @@ def test_texts_have_the_lengths_of_tweets_in_another_order(checkpoint: Path) -> 
     assert len(set(made)) == len(made)
 
 
+def test_other_seeds_make_other_texts(checkpoint: Path) -> None:
+    tokenizer = Tokenizer.from_file(str(checkpoint / "tokenizer.json"))
+    others = texts(tokenizer, 100, seed=1)
+    assert len(others) == 100
+    assert not set(others) & set(texts(tokenizer))
+
+
 def test_words_are_distinct() -> None:
     made = words(2_000)
     assert len(set(made)) == 2_000
@@ -49,6 +60,25 @@ def test_a_checkpoint_prefers_no_label_always(checkpoint: Path) -> None:
     counts = [sum(one["label"] == label for one in found) for label in labels(checkpoint)]
     assert sum(counts) == len(TWEET_TOKENS)
     assert min(counts) >= len(TWEET_TOKENS) // 10
+
+
+def test_rounding_weights_to_seven_bits_leaves_the_labels(checkpoint: Path) -> None:
+    """As quantisation does, a scale for each output: the checkpoint is as sure as a trained one."""
+    model: Any = AutoModelForSequenceClassification.from_pretrained(checkpoint).eval()
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+    batch = tokenizer(texts(tokenizer.backend_tokenizer), padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        before = model(**batch).logits.softmax(dim=-1)
+        for layer in model.modules():
+            if isinstance(layer, torch.nn.Linear):
+                scale = layer.weight.abs().amax(dim=1, keepdim=True) / 63
+                layer.weight.copy_(torch.round(layer.weight / scale) * scale)
+        after = model(**batch).logits.softmax(dim=-1)
+    best = before.topk(2).values
+    sure = best[:, 0] - best[:, 1] >= CLOSE_SCORES
+    assert sure.float().mean() > 0.8
+    assert before.argmax(dim=-1)[sure].equal(after.argmax(dim=-1)[sure])
+    assert 0 < (before - after).abs().max() < 0.1
 
 
 def test_photos_have_their_size_and_differ() -> None:

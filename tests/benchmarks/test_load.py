@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.limit import ROOT
-from benchmarks.load import BROKEN, OK, Outcome, Plan, Sent, arrivals, outcome, run
+from benchmarks.load import BROKEN, OK, Outcome, Plan, Sent, arrivals, outcome, run, window
 from tests.benchmarks.fake_server import slow_server
 
 TIMEOUT_S = 60
@@ -44,7 +44,25 @@ def test_a_closed_loop_records_every_answer_beside_its_input(bodies: list[Path])
     assert {(index, answer) for index, answer in found.answers} == {(index, f"input {index}") for index in range(3)}
     assert found.failed == 0
     assert 0 < found.answered <= server.asked
+    assert found.seconds == 0.5
     assert found.per_second == found.answered / 0.5
+
+
+def test_a_closed_loop_goes_on_until_it_has_answers_enough(bodies: list[Path]) -> None:
+    with slow_server(0.05) as server:
+        found = run(plan(server.port, bodies, clients=2, seconds=0.01, least=6))
+    assert server.asked >= 2 + 6
+    assert found.answered >= 6 - 1
+    assert found.seconds >= 5 * 0.05
+
+
+def test_the_window_begins_when_all_clients_may_have_an_answer_and_ends_when_enough_came() -> None:
+    done = [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert window(done, plan(1, [], clients=2, warm_up_s=0.5, seconds=1.5, least=1)) == (2.0, 3.5)
+    assert window(done, plan(1, [], clients=2, warm_up_s=2.5, seconds=0.1, least=2)) == (2.5, 4.0)
+    assert window(done, plan(1, [], clients=2, seconds=1.0, least=4)) is None
+    assert window(done, plan(1, [], clients=6)) is None
+    assert window([], plan(1, [], mode="open", rate=1.0, warm_up_s=2.0, seconds=3.0)) == (2.0, 5.0)
 
 
 def test_refused_requests_are_failures_and_no_answers(bodies: list[Path]) -> None:
@@ -76,15 +94,16 @@ def test_who_arrives_at_a_busy_server_waits_from_the_moment_of_arrival(bodies: l
     assert statistics.median(found.latencies_ms) >= 100
 
 
-def test_throughput_counts_answers_in_the_window_and_latency_requests_due_in_it() -> None:
+def test_throughput_counts_by_the_time_inside_the_window_and_latency_by_the_moment_due() -> None:
     sent = [
         Sent(0, due=0.5, done=1.5, status=OK, answer="due in the warm-up"),
         Sent(1, due=1.5, done=2.0, status=OK, answer="inside"),
         Sent(2, due=2.5, done=9.0, status=OK, answer="answered after the window"),
         Sent(0, due=2.6, done=2.7, status=503, answer=""),
     ]
-    found = outcome(sent, plan(1, [], warm_up_s=1.0, seconds=2.0))
-    assert found.answered == 2
+    found = outcome(sent, 1.0, 3.0)
+    # Half of the first, all of the second, and half a second of the third's 6.5.
+    assert found.answered == pytest.approx(0.5 + 1 + 0.5 / 6.5)
     assert found.latencies_ms == [500.0, 6500.0]
     assert found.failed == 1
 

@@ -22,7 +22,18 @@ def test_marsmith_is_measured_beside_a_baseline_and_its_own_run(tmp_path: Path) 
     file = tmp_path / "results.json"
     common = ["--tiny", "--only", "sentiment", "--work", str(tmp_path / "work")]
     assert (
-        main([*common, "--subjects", "marsmith,B5,B3", "--json", str(file), "--markdown", str(tmp_path / "r.md")]) == 0
+        main(
+            [
+                *common,
+                "--subjects",
+                "marsmith,marsmith:int8,B5,B3",
+                "--json",
+                str(file),
+                "--markdown",
+                str(tmp_path / "r.md"),
+            ]
+        )
+        == 0
     )
     found = load(file)["tasks"]["sentiment"]
     facts, measured = found["subjects"]["marsmith"], found["sets"]["tweets"]["subjects"]
@@ -32,6 +43,11 @@ def test_marsmith_is_measured_beside_a_baseline_and_its_own_run(tmp_path: Path) 
     assert all(closed["per_second"]["median"] > 0 for closed in measured["marsmith"]["closed"].values())
     assert measured["marsmith"]["open"][0]["latency_ms"]["count"] > 0
     assert measured["B5"]["in_process"]["per_second"]["median"] > 0
+    assert measured["marsmith:int8"]["agreement"]["share"] >= 0.99
+    assert found["subjects"]["marsmith:int8"]["accuracy"]["precision"] == "int8"
+    assert "accuracy" not in facts
+    assert str(tmp_path) not in file.read_text()
+    assert [row["subject"] for row in load(file)["targets"] if "matrix products" in row["name"]] == ["marsmith"]
     assert facts["worker_s"]["median"] < facts["start_s"]["median"]
     assert facts["memory"]["one_worker"]["pss"] > facts["memory"]["further_worker"]["pss"] > 0
     assert facts["pack_s"] > 0
@@ -70,7 +86,7 @@ def test_stock_answers_are_read_as_labels_or_scores(raw: str, expected: Answer) 
 
 
 def test_everybody_has_one_name() -> None:
-    assert len(set(EVERYBODY)) == len(EVERYBODY) == 8
+    assert len(set(EVERYBODY)) == len(EVERYBODY) == 9
 
 
 def test_servers_get_ports_that_nobody_listens_on() -> None:
