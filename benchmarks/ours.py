@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from benchmarks import inputs
 from benchmarks.agreement import Answer
 from benchmarks.subjects import BenchmarkError, Job
 from benchmarks.torchserve import MODEL, RESPONSE_TIMEOUT_S, STARTUP_TIMEOUT_S, TorchServe
+from marsmith.resources import worker_site
 
 TOP_K = 5
 # What the build compares a network of reduced precision on: neither what the servers are asked, nor what the last layer
@@ -35,6 +38,21 @@ class Marsmith(TorchServe):
         self.name = f"marsmith:{precision}" if precision else "marsmith"
         self.title = f"Marsmith{f', {precision}' if precision else ''}"
         self._precision = precision
+        self._several = False
+
+    @contextlib.contextmanager
+    def set_up_for_several(self) -> Iterator[None]:
+        """Workers share one copy of the weights, as they do where a recipe has more than one."""
+        self._several = True
+        try:
+            yield
+        finally:
+            self._several = False
+
+    def environment(self) -> dict[str, str]:
+        """As `marsmith serve` starts TorchServe: its workers do without torch."""
+        own = {"PYTHONPATH": str(worker_site())} | ({"MARSMITH_SHARE_WEIGHTS": "yes"} if self._several else {})
+        return super().environment() | own
 
     def pack(self) -> None:
         """Write a recipe, and build it as a user does."""

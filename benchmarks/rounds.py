@@ -85,7 +85,13 @@ class Rounds:
             figures["memory"] = self._memory(one)
 
     def _memory(self, one: Subject) -> Results:
-        """Bytes with one worker and with two, after both have worked."""
+        """Bytes with one worker and with two, after both have worked, of a server that was set up for two."""
+        one.stop()
+        with one.set_up_for_several():
+            one.start(one.body(self._probe))
+            return self._memory_of_two(one)
+
+    def _memory_of_two(self, one: Subject) -> Results:
         self._work(one)
         single = memory(one.processes())
         one.add_worker(one.body(self._probe))

@@ -25,7 +25,7 @@ class Settings:
     loads: tuple[float, ...] = (0.25, 0.5, 0.8)
     threads: int = 2
     batch_size: int = 16
-    delay_ms: int = 5
+    delay_ms: int = 1
     text: TextShape = ROBERTA_BASE
     image: ImageShape = DEIT_SMALL
     phone_photos: int = 8

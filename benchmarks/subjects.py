@@ -89,6 +89,11 @@ class Subject(ABC):
     def answer(self, raw: str) -> Answer:
         """The label and scores in the body of an answer. Raises ValueError or KeyError for one that has none."""
 
+    @contextmanager
+    def set_up_for_several(self) -> Iterator[None]:
+        """What is started meanwhile is configured for several workers, where that makes a difference."""
+        yield
+
     def environment(self) -> dict[str, str]:
         """The server's environment: the thread budget, no download, and no Python path of ours."""
         threads = str(self.job.threads)

@@ -8,6 +8,7 @@ waits that long for a second one), and would hide what else makes a setting slow
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -20,6 +21,7 @@ from marsmith.recipe import Recipe
 
 BATCH_SIZES = (1, 8, 16, 32)
 DELAYS_MS = (1, 5)
+ARM64 = ("aarch64", "arm64")
 # How many go on to the next round.
 BEST = 2
 
@@ -101,7 +103,7 @@ def setting_of(recipe: Recipe, cores: int) -> Setting:
 
 
 def precisions_of(recipe: Recipe, wanted: Sequence[str] | None = None) -> tuple[str, ...]:
-    """The precisions to try: those `wanted`, else all that the recipe's task has. Raises TuneError."""
+    """The precisions to try: those `wanted`, else all that this CPU may tell apart. Raises TuneError."""
     if recipe.checkpoint is None:
         if wanted:
             raise TuneError(f"The {recipe.task} task has no network, and so no precision: leave --precisions out.")
@@ -110,7 +112,9 @@ def precisions_of(recipe: Recipe, wanted: Sequence[str] | None = None) -> tuple[
     for one in wanted or ():
         if one not in known:
             raise TuneError(f"There is no precision {one}: choose from {', '.join(known)}.")
-    return tuple(wanted or known)
+    # Only Arm's CPUs have the products of bf16 that ONNX Runtime computes.
+    arm = platform.machine() in ARM64
+    return tuple(wanted or (one for one in known if arm or one != "bf16"))
 
 
 def workers_of(cores: int) -> tuple[int, ...]:

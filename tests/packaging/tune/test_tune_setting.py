@@ -1,5 +1,6 @@
 """What is tried, and in which order."""
 
+import platform
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -70,8 +71,13 @@ def test_no_round_measures_more_than_is_said(recipe: Recipe) -> None:
     assert Choices(2, ("fp32",), (1,), batch_sizes=(1, 16), delays_ms=(5,)).most(recipe) == (1, 2, 0)
 
 
-def test_all_precisions_that_a_recipe_may_have_are_tried(recipe: Recipe) -> None:
-    assert precisions_of(recipe) == KNOWN
+@pytest.mark.parametrize(("machine", "left_out"), [("aarch64", ()), ("x86_64", ("bf16",))])
+def test_all_precisions_that_the_cpu_tells_apart_are_tried(
+    recipe: Recipe, monkeypatch: pytest.MonkeyPatch, machine: str, left_out: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    assert precisions_of(recipe) == tuple(one for one in KNOWN if one not in left_out)
+    assert precisions_of(recipe, ("bf16",)) == ("bf16",)
     assert precisions_of(recipe, ("fp32",)) == ("fp32",)
     with pytest.raises(TuneError, match=r"no precision fp7: choose from .*fp32"):
         precisions_of(recipe, ("fp32", "fp7"))
