@@ -75,9 +75,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = {}
     with tempfile.TemporaryDirectory(prefix="marsmith-precision-") as scratch:
         if options.texts:
-            found[SENTIMENT] = cost(SENTIMENT, *map(read_texts, options.texts), Path(scratch))
+            test, calibration = map(read_texts, options.texts)
+            found[SENTIMENT] = cost(SENTIMENT, test, calibration, Path(scratch))
         if options.images:
-            found[FOOD] = cost(FOOD, *map(read_images, options.images), Path(scratch))
+            test, calibration = map(read_images, options.images)
+            found[FOOD] = cost(FOOD, test, calibration, Path(scratch))
     if options.json:
         report = {name: asdict(one) for name, one in found.items()} | {
             "machine": hardware(),
@@ -119,8 +121,8 @@ def in_int8(name: str, calibration: Labelled, directory: Path) -> Path:
     target = shutil.copytree(MODELS / name, directory / name)
     shutil.copy(MODELS / "nutrition.csv", directory)
     inputs = target / "calibration"
-    if isinstance(calibration.inputs[0], str):
-        inputs.write_text("".join(f"{text}\n" for text in calibration.inputs), encoding="utf-8")
+    if name == SENTIMENT:
+        inputs.write_text("".join(f"{text!s}\n" for text in calibration.inputs), encoding="utf-8")
     else:
         inputs.mkdir()
         for place, data in enumerate(calibration.inputs):
