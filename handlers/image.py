@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+from collections.abc import Callable
 from contextlib import nullcontext
 
 import numpy as np
@@ -70,11 +71,14 @@ def least_side(settings: ImageSettings) -> int:
     return DECODE_MARGIN * (settings.shortest_edge or max(settings.size)) if settings.scaled_decode else 0
 
 
-def open_image(data: bytes, max_pixels: int, least_side: int = 0) -> Image.Image:
+def open_image(
+    data: bytes, max_pixels: int, least_side: int = 0, take: Callable[[int], None] = lambda _: None
+) -> Image.Image:
     """Decode the first frame as an upright RGB image, transparency flattened on white.
 
     With `least_side`, a JPEG is decoded at 1/2, 1/4 or 1/8 of its size where both sides keep as many pixels: most of
     the work of a photo's pixels is then never done.
+    `take` hears how many pixels the file has before they are decoded, and may wait (budget.py).
     Where the pixels are not sRGB, `info["icc_profile"]` has the profile that `resize` converts them by, and an image
     of inks is still CMYK: to convert the few pixels left after resizing is a hundred times cheaper.
     The size is checked before a pixel is decoded. Raises TooLarge past `max_pixels`, UnsupportedMedia for HEIC without
@@ -87,6 +91,7 @@ def open_image(data: bytes, max_pixels: int, least_side: int = 0) -> Image.Image
         with no_warnings, Image.open(io.BytesIO(data), formats=FORMATS) as image:
             if image.width * image.height > max_pixels:
                 raise TooLarge(f"An image may have at most {max_pixels} pixels.")
+            take(image.width * image.height)
             if least_side:
                 image.draft(None, (least_side, least_side))
             # libtiff itself writes there what it finds wrong with a file.
