@@ -155,6 +155,8 @@ def _override(options: Options, section: Mapping[str, Any], environ: Mapping[str
 def _option(name: str, where: str, value: object) -> int | str:
     if name not in CHOICES:
         return _whole_number(where, value, SMALLEST.get(name, 1))
+    if isinstance(value, bool) and "yes" in CHOICES[name]:
+        value = "yes" if value else "no"  # what YAML 1.1, and so TorchServe, makes of these two words
     if value not in CHOICES[name]:
         raise SettingsError(f"{where} is {value!r}: set it to one of {', '.join(CHOICES[name])}")
     return str(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import ceil, floor
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -11,6 +12,10 @@ from marsmith.errors import AccuracyError
 from marsmith.program import Run
 from marsmith.recipe import AccuracyLimits
 from marsmith.serving import Precision, dump_json
+from marsmith.values import Count, Share
+
+# Rounded to the worse side.
+DECIMALS = 4
 
 
 class Accuracy(BaseModel):
@@ -22,9 +27,9 @@ class Accuracy(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     precision: Precision
-    inputs: int
-    label_agreement: float
-    max_probability_change: float
+    inputs: Count
+    label_agreement: Share
+    max_probability_change: Share
 
     def to_json(self) -> bytes:
         """The file's bytes."""
@@ -40,8 +45,8 @@ class Accuracy(BaseModel):
             )
         if self.max_probability_change > limits.max_probability_change:
             raise AccuracyError(
-                f"In {self.precision} a probability is {self.max_probability_change:.3f} from the checkpoint's, "
-                f"and the recipe allows {limits.max_probability_change:.3f}: set another precision, or "
+                f"In {self.precision} a probability is {self.max_probability_change:.4f} from the checkpoint's, "
+                f"and the recipe allows {limits.max_probability_change:.4f}: set another precision, or "
                 "accuracy.max_probability_change to what you can accept."
             )
 
@@ -59,8 +64,9 @@ def compare(exact: Run, reduced: Run, precision: Precision, batches: Iterable[Ma
     return Accuracy(
         precision=precision,
         inputs=inputs,
-        label_agreement=agreeing / inputs,
-        max_probability_change=change,
+        # Further digits are another CPU's.
+        label_agreement=floor(agreeing / inputs * 10**DECIMALS) / 10**DECIMALS,
+        max_probability_change=ceil(change * 10**DECIMALS) / 10**DECIMALS,
     )
 
 

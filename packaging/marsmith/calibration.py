@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from marsmith.errors import ArchiveError, RecipeError
+from marsmith.lines import read_lines
 from marsmith.paths import is_dir, is_file
 from marsmith.recipe import Recipe
 from marsmith.sources import walk
@@ -24,27 +25,27 @@ def calibration_files(recipe: Recipe) -> list[Path]:
         return [path]
     try:
         files = [file for _, file in sorted(walk(path))]
-    except (ArchiveError, OSError) as error:
-        raise RecipeError(f"The images of accuracy.inputs cannot be read: {error}") from None
+    except (ArchiveError, OSError):
+        raise RecipeError(f"The directory {path} of accuracy.inputs cannot be read, or has a link out of it.") from None
     if not files:
         raise RecipeError(f"There is no image in {path}: put some there, of the kind that the archive will be sent.")
     return files
 
 
-def calibration(recipe: Recipe) -> Iterator[str | bytes]:
-    """Each text, empty lines left out, or the content of each image file. Raises RecipeError for unreadable ones."""
+def calibration(recipe: Recipe) -> Iterator[tuple[str, str | bytes]]:
+    """What each input is called, and the text, empty lines left out, or the content of the image file.
+
+    Raises RecipeError for a file that cannot be read.
+    """
     for file in calibration_files(recipe):
         try:
-            content = file.read_bytes()
-            lines = [] if recipe.kind.section == "image" else content.decode("utf-8").splitlines()
+            if recipe.kind.section == "image":
+                yield str(file), file.read_bytes()
+                continue
+            texts = [(number, line) for number, line in enumerate(read_lines(file), 1) if line.strip()]
         except (OSError, UnicodeDecodeError) as error:
-            raise RecipeError(f"The file {file} of accuracy.inputs cannot be read as it should be: {error}.") from None
-        if recipe.kind.section == "image":
-            yield content
-            continue
-        texts = [line for line in lines if line.strip()]
+            reason = getattr(error, "strerror", None) or "it is no UTF-8 text"
+            raise RecipeError(f"The file {file} of accuracy.inputs cannot be read: {reason}.") from None
         if not texts:
-            raise RecipeError(
-                f"There is no text in {file}: write one a line, like those that the archive will be sent."
-            )
-        yield from texts
+            raise RecipeError(f"There is no text in {file}: write one a line, as the archive will be sent.")
+        yield from ((f"line {number} of {file}", text) for number, text in texts)

@@ -65,6 +65,8 @@ def resolve(recipe: Recipe) -> Checkpoint:
     _check_architecture(config, recipe)
     if recipe.handler is None:
         _check_problem(config)
+    elif recipe.precision == "int8":
+        _check_comparable(config)
     if recipe.kind.section == "text":
         _check_text_model(config)
     _check_files(path, recipe)
@@ -140,6 +142,17 @@ def _check_problem(config: dict[str, Any]) -> None:
             "The checkpoint gives every label a probability of its own (problem_type multi_label_classification), "
             f"where an answer here is one label of several: {remedy}"
         )
+
+
+def _check_comparable(config: dict[str, Any]) -> None:
+    """Raise CheckpointError where the accuracy of int8 could not be told: a label of several is what it counts."""
+    try:
+        _check_problem(config)
+    except CheckpointError:
+        raise CheckpointError(
+            "The checkpoint's answer is not one label of several, so how far int8 is from it cannot be told: set "
+            'precision = "fp32" or "bf16".'
+        ) from None
 
 
 def _check_files(path: Path, recipe: Recipe) -> None:

@@ -5,7 +5,7 @@ A text graph takes a batch as one sequence without padding (packed.py), or padde
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +135,12 @@ def save_graph(graph: onnx.ModelProto, out: Path) -> None:
             size_threshold=EXTERNAL_BYTES,
         )
     except OSError as error:
-        raise ExportError(f"There is no room for the export in {out.parent}: {error.strerror}. Set TMPDIR.") from None
+        raise no_room(out, error) from None
+
+
+def no_room(out: Path, error: OSError) -> ExportError:
+    """What is raised when nothing more can be written into a scratch directory."""
+    return ExportError(f"There is no room for the export in {out.parent}: {error.strerror}. Set TMPDIR.")
 
 
 def _forget_origin(graph: onnx.ModelProto) -> None:
@@ -167,19 +172,24 @@ def _everything(graph: onnx.GraphProto) -> Iterator[Any]:
 
 def session(graph: Path) -> Run:
     """The graph as a function from feeds to logits. Raises ExportError when ONNX Runtime cannot run it."""
+    run = outputs_of(graph, ["logits"])
+    return lambda feeds: run(feeds)[0]
+
+
+def outputs_of(graph: Path, names: Sequence[str]) -> Callable[[Mapping[str, np.ndarray]], list[np.ndarray]]:
+    """The graph as a function from feeds to these outputs. Raises ExportError when ONNX Runtime cannot run it."""
     try:
         opened = ort.InferenceSession(str(graph), providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime's exceptions have no base of their own
         raise _cannot_run(error) from error
 
-    def logits(feeds: Mapping[str, np.ndarray]) -> np.ndarray:
+    def run(feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         try:
-            (result,) = opened.run(["logits"], dict(feeds))
+            return [np.asarray(one) for one in opened.run(list(names), dict(feeds))]
         except Exception as error:
             raise _cannot_run(error) from error
-        return np.asarray(result)
 
-    return logits
+    return run
 
 
 def _cannot_run(error: Exception) -> ExportError:

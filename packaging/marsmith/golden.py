@@ -186,7 +186,9 @@ def expected_answer(
     rounded = probabilities.round(DECIMALS).tolist()
     best = [{"label": labels[index], "score": rounded[index]} for index in order[:decided]]
     if recipe.kind.section == "image":
-        return {"dishes": best[: recipe.top_k]}
+        # Whatever their order, the nth best score is as near as each label's.
+        others = [{"score": rounded[index]} for index in order[decided:]]
+        return {"dishes": [*best, *others][: recipe.top_k]}
     scores = {"scores": dict(zip(labels, rounded, strict=True))}
     return best[0] | scores if best else scores
 

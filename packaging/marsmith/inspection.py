@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from marsmith import mar
+from marsmith.accuracy import Accuracy
 from marsmith.digest import file_sha256
 from marsmith.errors import ArchiveError
 from marsmith.limits import MAX_GOLDEN_BYTES, MAX_PAPER_BYTES
@@ -81,8 +84,10 @@ def inspect(path: Path) -> Card:
 
 def _numbers(accuracy: dict[str, Any]) -> dict[str, Any]:
     """How far a quantised network is from the checkpoint; empty where it is not said."""
-    numbers = {key: accuracy.get(key) for key in ("inputs", "label_agreement", "max_probability_change")}
-    return numbers if all(type(one) in (int, float) for one in numbers.values()) else {}
+    try:
+        return Accuracy.model_validate(accuracy).model_dump(exclude={"precision"})
+    except ValidationError:
+        return {}
 
 
 def _engine(members: list[str], precision: str) -> str:

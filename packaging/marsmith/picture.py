@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 
 import numpy as np
-from PIL import Image, ImageCms, ImageOps
+from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
 
 from marsmith.errors import RecipeError, first_line
 
@@ -34,6 +34,8 @@ def read_picture(data: bytes, resized_to: int | None) -> tuple[Image.Image, Imag
                 _decode_a_fraction(image, DECODE_MARGIN * resized_to)
             upright = ImageOps.exif_transpose(image)
             return (upright if colours and upright.mode == "CMYK" else _on_white(upright)), colours
+    except UnidentifiedImageError:
+        raise RecipeError("A sample of the recipe is no image that Pillow can read.") from None
     except (OSError, ValueError, Image.DecompressionBombError) as error:
         raise RecipeError(f"A sample of the recipe is no image that Pillow can read: {first_line(error)}.") from None
 

@@ -16,6 +16,7 @@ from rich.table import Table
 from marsmith.atomic import atomic
 from marsmith.client import Client, Prediction
 from marsmith.errors import ClientError
+from marsmith.lines import read_lines
 from marsmith.show import answer
 
 
@@ -70,8 +71,7 @@ def _inputs(images: Sequence[Path], texts: Path | None) -> tuple[list[str | int]
 def lines(texts: Path) -> list[str]:
     """The lines of a text file. Raises ClientError for one that cannot be read."""
     try:
-        # A line ends with a newline alone: str.splitlines would also split at separators that occur in tweets.
-        return texts.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
+        return read_lines(texts)
     except (OSError, UnicodeDecodeError) as error:
         raise ClientError(
             f"{texts} cannot be read as UTF-8 text: {getattr(error, 'strerror', None) or 'it is not'}."

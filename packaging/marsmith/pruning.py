@@ -28,7 +28,8 @@ def select_tokens_early(model: onnx.ModelProto) -> int:
     """Move each selection of tokens before the operators that lead to it alone; how many operators have less to do."""
     graph = model.graph
     moved = 0
-    for node in list(graph.node):
+    for result in [node.output[0] for node in graph.node if node.op_type == "Gather"]:
+        (node,) = (node for node in graph.node if result in node.output)
         shapes = _shapes(graph)
         if _selects_tokens(node, shapes):
             moved += _advance(graph, node, shapes)
@@ -49,7 +50,7 @@ def _shapes(graph: onnx.GraphProto) -> dict[str, Shape]:
 
 def _selects_tokens(node: onnx.NodeProto, shapes: Mapping[str, Shape]) -> bool:
     axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
-    return node.op_type == "Gather" and axis == TOKEN_AXIS and len(shapes.get(node.input[0], ())) == RANK
+    return axis == TOKEN_AXIS and len(shapes.get(node.input[0], ())) == RANK
 
 
 def _advance(graph: onnx.GraphProto, selection: onnx.NodeProto, shapes: Mapping[str, Shape]) -> int:
@@ -67,7 +68,7 @@ def _advance(graph: onnx.GraphProto, selection: onnx.NodeProto, shapes: Mapping[
                 if name in made or _tokens(name, shapes) != tokens:
                     continue
                 if name not in selected:
-                    selected[name] = f"{name}/selected"
+                    selected[name] = f"{name}/of/{selection.output[0]}"
                     nodes.append(helper.make_node("Gather", [name, indices], [selected[name]], axis=TOKEN_AXIS))
                 node.input[place] = selected[name]
         nodes.append(_in_place_of(graph, selection, indices) if node is selection else node)

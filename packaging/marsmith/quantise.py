@@ -36,8 +36,6 @@ TINY = 1e-10
 SMOOTHING = 0.5
 # ... where the largest channel is so many times the middle one. Elsewhere it gains nothing, and takes time.
 UNEVEN = 3.0
-# In eighths of an octave: the last digit of what was observed, another one on another CPU, must change nothing.
-STEPS_AN_OCTAVE = 8
 # Where ONNX Runtime's own operators are.
 CONTRIB = "com.microsoft"
 
@@ -70,13 +68,17 @@ def quantised(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def smoothing(largest: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
     """What each channel is divided by, float32[channels]; None where the channels are even.
 
-    `largest` is float32[channels], `rows` the largest weight of each channel. The geometric mean is 1.
+    `largest` is float32[channels], `rows` the largest weight of each channel. The divisors are powers of two, by which
+    nothing is rounded, and so coarse that the last digits of what was observed, others on another CPU, hardly ever
+    choose another one. Their geometric mean is about 1.
     """
-    if largest.max() <= UNEVEN * np.median(largest):
+    heard = largest[largest > 0]
+    if not heard.size or heard.max() <= UNEVEN * np.median(heard):
         return None
-    octaves = SMOOTHING * np.log2(np.maximum(largest, TINY)) - (1 - SMOOTHING) * np.log2(np.maximum(rows, TINY))
-    steps = np.rint((octaves - octaves.mean()) * STEPS_AN_OCTAVE)
-    return np.asarray(np.exp2(steps / STEPS_AN_OCTAVE), np.float32)
+    # A channel that was silent in what was observed, as ReLU's may be, is not silent for ever.
+    usual = np.maximum(largest, np.median(heard))
+    octaves = SMOOTHING * np.log2(usual) - (1 - SMOOTHING) * np.log2(np.maximum(rows, np.median(rows)))
+    return np.asarray(np.exp2(np.rint(octaves - octaves.mean())), np.float32)
 
 
 class Quantiser:

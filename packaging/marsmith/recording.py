@@ -29,11 +29,12 @@ def record(recipe: Recipe, members: mar.Members, scratch: Path) -> Golden:
     questions = list(golden.questions(recipe))
     unknown = [question for question in questions if question.expect is None]
     answers = iter(_ask(unknown, members, scratch / f"{recipe.name}.mar") if unknown else [])
+    tolerance = golden.tolerance_of(recipe)
     return Golden(
         requests=[
-            question.request(next(answers), whole=True)
+            question.request(next(answers), whole=True, tolerance=tolerance)
             if question.expect is None
-            else question.request(question.expect)
+            else question.request(question.expect, tolerance=tolerance)
             for question in questions
         ]
     )

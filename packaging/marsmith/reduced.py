@@ -10,7 +10,7 @@ import numpy as np
 
 from marsmith.accuracy import Accuracy, compare
 from marsmith.calibration import calibration
-from marsmith.errors import ExportError
+from marsmith.errors import ExportError, RecipeError
 from marsmith.export import GRAPH, session
 from marsmith.network import Network
 from marsmith.progress import Progress
@@ -46,10 +46,14 @@ def in_precision(
 
     def inputs(what: str) -> Iterator[Mapping[str, np.ndarray]]:
         progress(what)
-        for number, body in enumerate(calibration(recipe), 1):
+        for number, (name, body) in enumerate(calibration(recipe), 1):
             if number % PROGRESS_EVERY == 0:
                 progress(f"{what} ({number} inputs)")
-            yield reference.feeds(body)
+            try:
+                feeds = reference.feeds(body)
+            except RecipeError:
+                raise RecipeError(f"Of accuracy.inputs, {name} cannot be read: take it out, or repair it.") from None
+            yield feeds
 
     quantise(exact, out, inputs("quantising"))
     compared = inputs("comparing the quantised network with the checkpoint")

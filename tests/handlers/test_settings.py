@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from handlers.settings import CHOICES, ImageSettings, Options, Settings, SettingsError, TextSettings
 
@@ -117,6 +118,12 @@ def test_a_word_must_be_one_of_its_choices(file: Path, value: Any) -> None:
     with pytest.raises(SettingsError) as caught:
         Settings.load(file, {"long_text": value}, {})
     assert str(caught.value) == (f"handler option long_text is {value!r}: set it to one of truncate, error, window")
+
+
+@pytest.mark.parametrize(("written", "meant"), [("yes", "yes"), ("no", "no"), ("auto", "auto"), ("true", "yes")])
+def test_words_that_yaml_takes_for_switches_are_meant_as_words(file: Path, written: str, meant: str) -> None:
+    section = yaml.safe_load(f"handler:\n  share_weights: {written}\n")["handler"]
+    assert Settings.load(file, section, {}).options.share_weights == meant
 
 
 def test_archives_that_say_nothing_of_long_texts_cut_them(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_what_is_too_close_to_call_is_left_open(tmp_path: Path) -> None:
     tail = np.array([0.2, 0.2, 0.6])
     assert expected_answer(recipe(tmp_path), LABELS, tail)["label"] == "positive"
     food = recipe(tmp_path, task="food", top_k=2)
-    assert expected_answer(food, LABELS, tail) == {"dishes": [{"label": "positive", "score": 0.6}]}
+    assert expected_answer(food, LABELS, tail) == {"dishes": [{"label": "positive", "score": 0.6}, {"score": 0.2}]}
     assert [one["label"] for one in expected_answer(food, LABELS, PROBABILITIES)["dishes"]] == ["positive", "neutral"]
 
 

@@ -109,6 +109,22 @@ def test_nothing_moves_before_what_mixes_tokens() -> None:
     assert got == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.parametrize("sources", [("normal", "normal"), ("normal", "other"), ("other", "normal")])
+def test_several_selections_are_each_moved_or_left_right(sources: tuple[str, str]) -> None:
+    """A network with two heads."""
+    second = [helper.make_node("MatMul", ["x", "w"], ["more"]), helper.make_node("Gelu", ["more"], ["other"])]
+    heads = [
+        helper.make_node("Gather", [name, index], [f"head{place}"], axis=1)
+        for place, (name, index) in enumerate(zip(sources, ("index", "index2"), strict=True))
+    ]
+    graph = model([*LAYER, *second, *heads], np.array(0), outputs=("head0", "head1"))
+    graph.graph.initializer.append(numpy_helper.from_array(np.array([3, 1]), "index2"))
+    expected = run(graph)
+    moved = select_tokens_early(graph)
+    assert moved == (0 if sources[0] == sources[1] else len(LAYER) + len(second))
+    assert all(got == pytest.approx(one, abs=1e-6) for got, one in zip(run(graph), expected, strict=True))
+
+
 def test_selections_of_other_axes_stay() -> None:
     graph = model([*LAYER, helper.make_node("Gather", ["normal", "index"], ["logits"], axis=0)], np.array(1))
     assert select_tokens_early(graph) == 0

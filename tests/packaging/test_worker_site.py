@@ -52,6 +52,15 @@ def test_an_environment_s_own_sitecustomize_runs_too(tmp_path: Path) -> None:
     assert python(code, tmp_path) == "True False"
 
 
+def test_what_that_one_does_to_the_path_stays(tmp_path: Path) -> None:
+    (tmp_path / "extra").mkdir()
+    (tmp_path / "extra" / "only_here.py").write_text("FOUND = True\n", encoding="utf-8")
+    lines = f"import sys\nsys.path.append({str(tmp_path / 'extra')!r})\n"
+    (tmp_path / "sitecustomize.py").write_text(lines, encoding="utf-8")
+    code = f"import only_here, sys; print(only_here.FOUND, sys.path.count({str(worker_site())!r}))"
+    assert python(code, tmp_path) == "True 1"
+
+
 def test_one_that_fails_says_so_as_ever(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import a_module_that_nobody_has\n", encoding="utf-8")
     python_path = os.pathsep.join(map(str, (worker_site(), tmp_path)))

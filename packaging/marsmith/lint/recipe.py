@@ -11,6 +11,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
+from marsmith.calibration import calibration_files
 from marsmith.checkpoint import HUB_ID, PICKLED_WEIGHTS, WEIGHTS, WEIGHTS_INDEX, resolve
 from marsmith.errors import CheckpointError, RecipeError
 from marsmith.limits import MAX_HEAD_BYTES, MAX_SAMPLE_BYTES
@@ -40,6 +41,8 @@ MAX_CHECKPOINT_FILES = 1000
 ALARMING = ("M405", "M412")
 # The keys of a recipe that name files of the archive, and what reads them.
 PARTS = {"handler": code, "nutrition": nutrition, "extra_files": extra_files}
+# And those that a build reads only.
+READ_ONLY = {"accuracy.inputs": calibration_files}
 # What resolve, which a build asks for the checkpoint, refuses too.
 CHECKPOINT_CODES = ("M601", "M602")
 # The hub's cache: snapshots/COMMIT holds links into blobs, beside it.
@@ -69,7 +72,7 @@ def lint_recipe(source: Path | Recipe) -> list[Finding]:
 
 def _lint_files(recipe: Recipe) -> Iterator[Finding]:
     """The files that the recipe names, by the keys that name them."""
-    for key, members_of in PARTS.items():
+    for key, members_of in (PARTS | READ_ONLY).items():
         try:
             members_of(recipe)
         except RecipeError as error:

@@ -53,15 +53,17 @@ class Finder:
 
 def run_the_other() -> None:
     """Run the sitecustomize that this one hides, as Python would have, if there is one."""
-    here, path, own = str(Path(__file__).parent), list(sys.path), sys.modules.pop(__name__, None)
-    sys.path[:] = [entry for entry in path if entry != here]
+    here, own = str(Path(__file__).parent), sys.modules.pop(__name__, None)
+    places = [place for place, entry in enumerate(sys.path) if entry == here]
+    sys.path[:] = [entry for entry in sys.path if entry != here]
     try:
         importlib.import_module(__name__)
     except ModuleNotFoundError as error:
         if error.name != __name__:
             raise
     finally:
-        sys.path[:] = path
+        for place in places:
+            sys.path.insert(place, here)
         if own is not None:
             sys.modules.setdefault(__name__, own)
 
