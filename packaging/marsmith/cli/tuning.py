@@ -64,6 +64,8 @@ def tune(
     bench = Bench(read, Ports(port), cores, asked, clients, seconds)
     tuning = Tuning(read, recipe_file(recipe), choices, bench)
     tuning.check()
+    if write:
+        edit.check_editable(read, tuning.file)
     interrupted = False
     try:
         with _bar() as show:

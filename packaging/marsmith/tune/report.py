@@ -24,6 +24,8 @@ UNBOUNDED = 1000
 # Numbers from here on have no decimals.
 WHOLE = 100
 MIB = 1 << 20
+# The recommended row and the recipe as it is.
+MARKS = 2
 # Headings, and the unit below each.
 FIGURES = (
     ("w x t", ""),
@@ -42,8 +44,9 @@ FIGURES = (
 def table(rows: Sequence[Row], recommendation: Recommendation | None, now: Setting) -> Table:
     """A line for each row; the recommended one is marked, and the recipe as it is: legend() says how."""
     found = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
-    for heading in ("", "prec", *(f"{title}\n{unit}" for title, unit in FIGURES)):
-        found.add_column(heading, justify="left" if heading in ("", "prec") else "right", no_wrap=True)
+    found.add_column(min_width=MARKS)
+    for heading in ("prec", *(f"{title}\n{unit}" for title, unit in FIGURES)):
+        found.add_column(heading, justify="left" if heading == "prec" else "right", no_wrap=True)
     for row in rows:
         one, quality = row.setting, row.accuracy
         found.add_row(

@@ -47,8 +47,13 @@ def test_a_row_has_speed_memory_accuracy_and_failures() -> None:
 
 LARGE = row(
     replace(SETTING, workers=16, threads=16, batch_size=128, max_batch_delay_ms=100),
-    **{"per_second": 1234.5, "noise": 123.4, "p50_ms": 1234.5, "p95_ms": 12345.0, "lone_p50_ms": 1234.5},
-    **{"memory_bytes": 12_000_000_000, "failures": {"503": 1234}},
+    per_second=1234.5,
+    noise=123.4,
+    p50_ms=1234.5,
+    p95_ms=12345.0,
+    lone_p50_ms=1234.5,
+    memory_bytes=12_000_000_000,
+    failures={"503": 1234},
 )
 
 
