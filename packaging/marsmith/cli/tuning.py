@@ -54,7 +54,7 @@ def tune(
     read, cores = Recipe.load(recipe), available_cores()
     choices = Choices(
         cores=cores,
-        precisions=precisions_of(read, _words(precisions)),
+        precisions=precisions_of(read, _names("--precisions", precisions)),
         workers=_numbers("--workers", workers, unset="") or workers_of(cores),
         threads=_numbers("--threads", threads, unset="") or None,
         batch_sizes=_numbers("--batch-sizes", batch_sizes),
@@ -94,11 +94,18 @@ def tune(
 def _outlook(seconds: float, what: str, *, golden: bool) -> str:
     few = ", which may be fewer and shorter than yours: name your own with --inputs" if golden else ""
     minutes = math.ceil(seconds / SECONDS_A_MINUTE)
-    return f"About {minutes} min at most; Ctrl-C shows what was measured until then. What is asked: {what}{few}."
+    return f"About {minutes} min; Ctrl-C shows what was measured until then. What is asked: {what}{few}."
 
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _names(option: str, text: str) -> tuple[str, ...]:
+    names = _words(text)
+    if text and not names:
+        raise typer.BadParameter("give names, as in fp32,int8", param_hint=option)
+    return names
 
 
 def _numbers(option: str, text: str, unset: str | None = None) -> tuple[int, ...]:

@@ -29,16 +29,18 @@ class Inputs:
 
     def check(self, client: Client, model: str, at_once: int) -> None:
         """Ask each once. Raises TuneError for the first that is refused: it would spoil every setting."""
-        with ThreadPoolExecutor(min(CONCURRENCY, at_once)) as pool:
+        pool = ThreadPoolExecutor(min(CONCURRENCY, at_once))
+        try:
             answers = pool.map(lambda body: client.send(model, *body), self.bodies)
             for name, answer in zip(self.names, answers, strict=True):
                 if not answer.ok:
-                    pool.shutdown(wait=False, cancel_futures=True)
                     reason = printable(answer.message).rstrip(".")
                     raise TuneError(
                         f"{name} is answered {answer.status or 'not at all'} ({reason}), "
                         "and only what is answered can be measured: leave it out, or change it."
                     )
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def inputs(recipe: Recipe, source: Path | None = None) -> Inputs:

@@ -73,8 +73,18 @@ def test_a_key_that_is_no_longer_wanted_goes(tmp_path: Path) -> None:
         'name = "tiny"\ntask = "sentiment"\ncheckpoint = "."\nserving.workers = 1 # one\n',
         'name = "tiny"\r\ntask = "sentiment"\r\ncheckpoint = "."\r\n[serving]\r\nworkers = 1\r\n',
         '[serving]\nworkers = 1\n[[samples]]\ntext = "a"\n',
+        "[serving]\nworkers = 1",
+        "serving.workers = 1",
     ],
-    ids=["no table", "inline table", "dotted keys", "CRLF", "tables alone"],
+    ids=[
+        "no table",
+        "inline table",
+        "dotted keys",
+        "CRLF",
+        "tables alone",
+        "no line end",
+        "no line end after dotted keys",
+    ],
 )
 def test_any_form_of_the_table_will_do(tmp_path: Path, text: str) -> None:
     if not text.startswith("name"):
@@ -132,7 +142,7 @@ def test_a_recipe_whose_tables_would_be_moved_is_refused(tmp_path: Path) -> None
     text = f'{RECIPE}[accuracy]\ninputs = "texts.txt"\n[[samples]]\ntext = "b"\n'
     recipe, file = load(tmp_path, text)
     after = edited(recipe, file, with_serving(recipe, workers=2))  # to be built, it will do
-    with pytest.raises(RecipeError, match="cannot be changed for you .its tables would change their order"):
+    with pytest.raises(RecipeError, match=r"cannot be changed for you \(its tables would change their order"):
         check_editable(recipe, file)
     with pytest.raises(RecipeError, match="its tables would change their order"):
         write(recipe, after, file)
