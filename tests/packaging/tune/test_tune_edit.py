@@ -94,6 +94,7 @@ def test_any_form_of_the_table_will_do(tmp_path: Path, text: str) -> None:
     assert found.serving == Serving(workers=2, batch_size=4)
     assert found.toml.startswith(text.encode()[:20])
     assert found.toml.count(b"\r\n") in (0, found.toml.count(b"\n"))
+    check_editable(recipe, file)
 
 
 def test_what_does_not_change_is_left_as_it_is(tmp_path: Path) -> None:
