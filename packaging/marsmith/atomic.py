@@ -11,10 +11,11 @@ from typing import IO
 
 
 @contextmanager
-def atomic(path: Path) -> Iterator[IO[bytes]]:
+def atomic(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
     """A stream beside `path` that takes its name on success and disappears on any failure; its `name` is where it lies.
 
-    What is no regular file (a pipe, /dev/stdout) is written to as it is. Raises OSError.
+    Its permissions are `mode`, else those of any new file. What is no regular file (a pipe, /dev/stdout) is written to
+    as it is. Raises OSError.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as stream:
@@ -29,7 +30,7 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(stream.fileno())
         umask = os.umask(0)
         os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
+        Path(name).chmod(0o666 & ~umask if mode is None else mode)
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)

@@ -184,7 +184,7 @@ class Server:
         return len(ready) >= max(1, int(model["minWorkers"]))
 
     def worker_pids(self, name: str) -> list[int]:
-        """The process ids of a model's workers. Raises ServerError when the server does not say them."""
+        """The process ids of a model's workers that run. Raises ServerError when the server does not say them."""
         url = f"{self.ports.management_url}/models/{name}"
         try:
             response = self._session.get(url, headers=self.headers("management"), timeout=REQUEST_TIMEOUT_S)
@@ -193,7 +193,8 @@ class Server:
             raise ServerError(
                 f"TorchServe does not describe {name} ({type(error).__name__}): start it again."
             ) from None
-        return [int(worker["pid"]) for worker in model["workers"]]
+        # TorchServe says -1 of a worker that it starts again.
+        return [pid for worker in model["workers"] if (pid := int(worker["pid"])) > 0]
 
     def _worker_failure(self) -> str | None:
         """Why a worker could not load, in its own words; None while none has failed."""

@@ -4,17 +4,20 @@ import json
 import shutil
 import zipfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from marsmith import mar
 from marsmith.builder import Built
+from marsmith.configuration import Ports
 from marsmith.errors import ArchiveError, ServerError, VerifyError
 from marsmith.keys import keygen
 from marsmith.server import Server
 from marsmith.signing import sign
 from tests.packaging.forgery import members, unpacked
 from tests.packaging.ports import free_ports
+from tests.packaging.web import Answers, serving
 
 
 def test_two_archives_of_one_model_are_refused(sentiment_archive: Built, tmp_path: Path) -> None:
@@ -113,3 +116,17 @@ def test_a_model_that_is_not_ready_in_time_is_named_and_no_server_stays(tmp_path
         with pytest.raises(ServerError, match=r"^slow not READY within 12 s"):
             running.wait_ready(12)
     ports.check_free()
+
+
+class Describing(Answers):
+    """Describes a model of two workers, one of which starts again."""
+
+    def do_GET(self) -> None:  # noqa: N802 - the base class's name
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps([{"workers": [{"pid": -1}, {"pid": 4711}]}]).encode())
+
+
+def test_a_worker_that_starts_again_has_no_process() -> None:
+    with serving(Describing) as url, Server([], Ports((urlsplit(url).port or 0) - 1)) as server:
+        assert server.worker_pids("tiny") == [4711]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,7 +46,7 @@ def tune(
     from marsmith.recipe import Recipe, recipe_file
     from marsmith.tune import edit, report
     from marsmith.tune.inputs import inputs as inputs_of
-    from marsmith.tune.measure import Bench
+    from marsmith.tune.measure import Bench, told
     from marsmith.tune.recommend import recommend
     from marsmith.tune.run import Tuning
     from marsmith.tune.setting import Choices, precisions_of, setting_of, workers_of
@@ -53,16 +54,18 @@ def tune(
     read, cores = Recipe.load(recipe), available_cores()
     choices = Choices(
         cores=cores,
-        precisions=precisions_of(read, _words(precisions)),
-        workers=_numbers("--workers", workers) or workers_of(cores),
-        threads=_numbers("--threads", threads) or None,
+        precisions=precisions_of(read, _names("--precisions", precisions)),
+        workers=_numbers("--workers", workers, unset="") or workers_of(cores),
+        threads=_numbers("--threads", threads, unset="") or None,
         batch_sizes=_numbers("--batch-sizes", batch_sizes),
         delays_ms=_numbers("--delays", delays),
     )
     asked = inputs_of(read, inputs)
-    bench = Bench(read, Ports(port), cores, asked.bodies, clients, seconds)
+    bench = Bench(read, Ports(port), cores, asked, clients, seconds)
     tuning = Tuning(read, recipe_file(recipe), choices, bench)
     tuning.check()
+    if write:
+        edit.check_editable(read, tuning.file)
     interrupted = False
     try:
         with _bar() as show:
@@ -75,12 +78,14 @@ def tune(
     if as_json:
         dump(report.document(tuning, found, asked.what))
     elif tuning.rows:
-        out.print(report.table(tuning.rows, found, setting_of(read, cores), clients))
+        report.show(report.table(tuning.rows, found, setting_of(read, cores)), out)
+        out.print(report.legend(clients), soft_wrap=True)
         out.print(report.summary(tuning, found), soft_wrap=True)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
     if found is None:
-        raise TuneError("Every setting had failures, so none can be recommended: look at the rows.")
+        failures = sum((Counter(row.failures) for row in tuning.rows), Counter())
+        raise TuneError(f"Every setting had failures ({told(failures)}), so none can be recommended.")
     if write:
         edit.write(read, tuning.with_setting(found.row.setting), tuning.file)
         err.print(f"Written into {tuning.file}.", soft_wrap=True, markup=False)
@@ -89,19 +94,27 @@ def tune(
 def _outlook(seconds: float, what: str, *, golden: bool) -> str:
     few = ", which may be fewer and shorter than yours: name your own with --inputs" if golden else ""
     minutes = math.ceil(seconds / SECONDS_A_MINUTE)
-    return f"About {minutes} min at most; Ctrl-C shows what was measured until then. What is asked: {what}{few}."
+    return f"About {minutes} min; Ctrl-C shows what was measured until then. What is asked: {what}{few}."
 
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def _numbers(option: str, text: str) -> tuple[int, ...]:
+def _names(option: str, text: str) -> tuple[str, ...]:
+    names = _words(text)
+    if text and not names:
+        raise typer.BadParameter("give names, as in fp32,int8", param_hint=option)
+    return names
+
+
+def _numbers(option: str, text: str, unset: str | None = None) -> tuple[int, ...]:
+    """The numbers of a list; none where the option was not given, which is its empty default."""
     try:
         numbers = tuple(dict.fromkeys(int(word) for word in _words(text)))
     except ValueError:
         numbers = (0,)
-    if min(numbers, default=1) < 1:
+    if (not numbers and text != unset) or min(numbers, default=1) < 1:
         raise typer.BadParameter("give whole numbers from 1 on, as in 1,2,4", param_hint=option)
     return numbers
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import tomlkit
+from tomlkit.container import Container
 from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import AbstractTable, AoT, Table
 
 from marsmith.atomic import atomic
 from marsmith.errors import RecipeError
 from marsmith.recipe import Recipe
+
+WRITE_BITS = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
 def edited(recipe: Recipe, file: Path, after: Recipe) -> Recipe:
@@ -26,7 +33,8 @@ def edited(recipe: Recipe, file: Path, after: Recipe) -> Recipe:
             if "serving" not in document:
                 document["serving"] = tomlkit.table()
             _change(document["serving"], changes)
-        found = Recipe.parse(tomlkit.dumps(document).encode("utf-8"), file)
+        toml = _as_before(tomlkit.dumps(document).encode("utf-8"), recipe.toml)
+        found = Recipe.parse(toml, file)
     except TOMLKitError as error:
         raise _uneditable(file, error) from None
     if found.model_dump() != after.model_dump():
@@ -34,13 +42,33 @@ def edited(recipe: Recipe, file: Path, after: Recipe) -> Recipe:
     return found
 
 
+def check_editable(recipe: Recipe, file: Path) -> None:
+    """Raise RecipeError for a file that is not to be written, or that would not stay as it is beside the changed keys.
+
+    One without a write bit is not: that would not stop root.
+    """
+    try:
+        # Tables of one array that lie apart would be put together.
+        if tomlkit.dumps(tomlkit.parse(text := recipe.toml.decode("utf-8"))) != text:
+            raise _uneditable(file, "its tables would change their order")
+    except TOMLKitError as error:
+        raise _uneditable(file, error) from None
+    try:
+        mode = file.stat().st_mode
+    except OSError as error:
+        raise RecipeError(f"The recipe {file} cannot be written: {error.strerror or error}.") from None
+    if not mode & WRITE_BITS or not os.access(file, os.W_OK):
+        raise RecipeError(f"The recipe {file} is read-only: make it writable, or leave --write out.")
+
+
 def write(before: Recipe, after: Recipe, file: Path) -> None:
     """Put `after` in the place of `before` in `file`. Raises RecipeError when it changed or cannot be written."""
+    check_editable(before, file)
     target = file.resolve()
     try:
         if target.read_bytes() != before.toml:
             raise RecipeError(f"The recipe {file} was changed meanwhile, so it stays as it is: tune it again.")
-        with atomic(target) as stream:
+        with atomic(target, stat.S_IMODE(target.stat().st_mode)) as stream:
             stream.write(after.toml)
     except OSError as error:
         raise RecipeError(f"The recipe {file} cannot be written: {error.strerror or error}.") from None
@@ -54,8 +82,28 @@ def _change(table: Any, changes: Mapping[str, Any]) -> None:
     for key, value in changes.items():
         if value is None:
             table.pop(key)
-        else:
+        elif key in table or not (last := _last_key(table)):
             table[key] = value
+        else:
+            # At the table's end it would stand behind the comment on the next table; tomlkit has no public way.
+            _container(table)._insert_after(last, key, value)
+
+
+def _container(table: Any) -> Any:
+    return table.value if isinstance(table, Table) else table
+
+
+def _last_key(table: Any) -> Any:
+    """The last key of a table that is no table itself; None where an inline or scattered table has no lines."""
+    body = _container(table).body if isinstance(table, (Table, Container)) else ()
+    keys = [key for key, value in body if key is not None and not isinstance(value, (AbstractTable, AoT))]
+    return keys[-1] if keys else None
+
+
+def _as_before(toml: bytes, before: bytes) -> bytes:
+    """The text with the line ends that it had throughout."""
+    crlf = before.count(b"\r\n")
+    return re.sub(rb"(?<!\r)\n", b"\r\n", toml) if crlf and crlf == before.count(b"\n") else toml
 
 
 def _uneditable(file: Path, why: object) -> RecipeError:

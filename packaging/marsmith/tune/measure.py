@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import psutil
 
 from marsmith import manifest, mar, replay
+from marsmith.client import Client
 from marsmith.configuration import Ports
 from marsmith.cores import intra_op_threads
 from marsmith.errors import TuneError
@@ -18,14 +19,19 @@ from marsmith.progress import Progress
 from marsmith.recipe import Recipe, Serving
 from marsmith.server import Server
 from marsmith.tune.accuracy import Accuracy, accuracy
-from marsmith.tune.load import Body, closed_loop
+from marsmith.tune.inputs import Inputs
+from marsmith.tune.load import NO_ANSWER, Load, closed_loop
 from marsmith.tune.others import Others
 from marsmith.tune.setting import Setting
 
 # Not measured: connections open, and the Java VM compiles what it runs often.
 WARM_UP_S = 1.0
-# One client needs less time than many to say what a request takes.
+# One client needs less time than many to say what a request takes, but some answers.
 LONE_SHARE = 0.5
+LONE_LEAST = 5
+# Of fewer batches, one more or less in the window would show.
+LEAST_BATCHES = 2
+WRONG = "wrong golden answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +39,8 @@ class Row:
     """What was measured of a setting.
 
     `per_second` (give or take `noise`), `p50_ms` and `p95_ms` are those of many clients, `lone_p50_ms` that of one.
-    `memory_bytes` is the workers' proportional set size, `failed` counts the requests without an answer, and golden
-    requests with a wrong one. `others` is how many cores were busy with other work meanwhile.
+    `memory_bytes` is the workers' proportional set size, `failures` counts the requests without an answer by status,
+    and golden requests with a wrong one. `others` is how many cores were busy with other work meanwhile.
     """
 
     setting: Setting
@@ -44,9 +50,14 @@ class Row:
     p95_ms: float
     lone_p50_ms: float
     memory_bytes: int
-    failed: int
+    failures: Mapping[str, int]
     accuracy: Accuracy
     others: float
+
+    @property
+    def failed(self) -> int:
+        """How many requests failed."""
+        return sum(self.failures.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +67,7 @@ class Bench:
     recipe: Recipe
     ports: Ports
     cores: int
-    bodies: list[Body]
+    inputs: Inputs
     clients: int
     seconds: float
 
@@ -65,8 +76,12 @@ class Bench:
         """How long a setting is asked."""
         return WARM_UP_S + (1 + LONE_SHARE) * self.seconds
 
-    def measure(self, archive: Path, setting: Setting, progress: Progress) -> Row:
-        """Serve `archive`, unpacked in a directory, as the setting says, and ask it. Raises ServerError."""
+    def measure(self, archive: Path, setting: Setting, progress: Progress, *, first: bool) -> Row:
+        """Serve `archive`, unpacked in a directory, as the setting says, and ask it.
+
+        The first of all settings is asked every input once before. Raises ServerError, and TuneError for an input that
+        is refused, for a worker that ended, and when nothing was answered.
+        """
         with tempfile.TemporaryDirectory(prefix="marsmith-tune-") as scratch:
             served = variant(self.recipe, archive, setting, self.cores, Path(scratch) / f"{self.recipe.name}.mar")
             with Server([served], self.ports) as server:
@@ -75,18 +90,18 @@ class Bench:
                 server.wait_ready()
                 progress("golden requests")
                 outcomes = list(replay.on_server(served, self.ports.url))
+                if first:
+                    progress("every input once")
+                    self.inputs.check(Client(self.ports.url), self.recipe.name, self.clients)
                 others = Others()
                 progress(f"{self.clients} clients")
-                path = f"/predictions/{self.recipe.name}"
-                load = closed_loop(self.ports.first, path, self.bodies, self.clients, self.seconds, WARM_UP_S)
-                memory_bytes = _memory(server.worker_pids(self.recipe.name))
+                least = LEAST_BATCHES * setting.batch_size * setting.workers
+                load = self._load(self.clients, self.seconds, WARM_UP_S, least)
+                memory_bytes = memory(server.worker_pids(self.recipe.name), setting.workers)
                 progress("1 client")
-                lone = closed_loop(self.ports.first, path, self.bodies, 1, LONE_SHARE * self.seconds, 0)
+                lone = self._load(1, LONE_SHARE * self.seconds, 0, LONE_LEAST)
                 others_cores = others.cores()
-        if not load.latencies_ms or not lone.latencies_ms:
-            raise TuneError(
-                f"No request was answered in time ({load.failed + lone.failed} failed): measure longer with --seconds."
-            )
+        failures = failures_of(outcomes, load, lone)
         return Row(
             setting,
             per_second=load.per_second,
@@ -95,10 +110,35 @@ class Bench:
             p95_ms=load.percentile(0.95),
             lone_p50_ms=lone.percentile(0.5),
             memory_bytes=memory_bytes,
-            failed=load.failed + lone.failed + sum(not one.ok for one in outcomes),
+            failures=failures,
             accuracy=accuracy(archive, outcomes),
             others=others_cores,
         )
+
+    def _load(self, clients: int, seconds: float, warm_up_s: float, least: int) -> Load:
+        path = f"/predictions/{self.recipe.name}"
+        return closed_loop(self.ports.first, path, self.inputs.bodies, clients, seconds, warm_up_s, least)
+
+
+def failures_of(outcomes: Sequence[replay.Outcome], *loads: Load) -> dict[str, int]:
+    """How many requests failed of each kind. Raises TuneError where a load has no answer at all."""
+    found = Counter(WRONG if one.prediction.ok else _kind(one.prediction.status) for one in outcomes if not one.ok)
+    for load in loads:
+        found.update({_kind(status): count for status, count in load.statuses.items()})
+    if all(load.latencies_ms for load in loads):
+        return dict(found)
+    if found:
+        raise TuneError(f"No request was answered rightly ({told(found)}): ask it with marsmith predict to see why.")
+    raise TuneError("No request was answered in time: measure longer with --seconds.")
+
+
+def told(failures: Mapping[str, int]) -> str:
+    """Failures in words, as in `413: 3`."""
+    return ", ".join(f"{kind}: {count}" for kind, count in sorted(failures.items()))
+
+
+def _kind(status: int) -> str:
+    return "no answer" if status == NO_ANSWER else str(status)
 
 
 def variant(recipe: Recipe, archive: Path, setting: Setting, cores: int, path: Path) -> Path:
@@ -125,10 +165,15 @@ def serving(before: Serving, setting: Setting, cores: int) -> Serving:
     )
 
 
-def _memory(pids: Iterable[int]) -> int:
-    """Proportional set size in bytes: what workers share, as mapped weights are, is counted once."""
-    pss = 0
-    for pid in pids:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            pss += psutil.Process(pid).memory_full_info().pss
-    return pss
+def memory(pids: Iterable[int], workers: int) -> int:
+    """Proportional set size in bytes: what workers share, as mapped weights are, is counted once.
+
+    Raises TuneError when that is not of all `workers`.
+    """
+    try:
+        sizes = [psutil.Process(pid).memory_full_info().pss for pid in pids]
+    except psutil.NoSuchProcess:
+        sizes = []
+    if len(sizes) < workers:
+        raise TuneError("A worker ended while it was measured: its log in marsmith serve says why.")
+    return sum(sizes)

@@ -25,11 +25,20 @@ class Others:
         return max(0.0, (_busy_s() - _own_s() - self._before) / passed) if passed else 0.0
 
 
+def counted_cores() -> int:
+    """How many cores are watched: a CPU quota, which is no core of its own, does not lessen them."""
+    return len(_counted())
+
+
+def _counted() -> set[int]:
+    """The cores that this process may use."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+
+
 def _busy_s() -> float:
-    """Seconds of work so far on the cores that this process may use."""
-    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+    """Seconds of work so far on the counted cores."""
     every = psutil.cpu_times(percpu=True)
-    times = [one for number, one in enumerate(every) if allowed is None or number in allowed]
+    times = [every[number] for number in _counted() if number < len(every)]
     # Virtual machines are in user time too, so `guest` is not added.
     return sum(one.user + one.nice + one.system + one.irq + one.softirq + one.steal for one in times)
 

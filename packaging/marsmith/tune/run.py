@@ -62,6 +62,11 @@ class Tuning:
         if THREADS_VARIABLE in os.environ:
             raise TuneError(f"{THREADS_VARIABLE} is set, and would overrule every setting: unset it.")
         self.choices.plans()
+        if self.bench.clients > (queue := self.recipe.serving.job_queue_size):
+            raise TuneError(
+                f"--clients {self.bench.clients} are more than the {queue} requests of the recipe's job_queue_size, "
+                "and the others would be answered 503: ask by fewer, or raise job_queue_size."
+            )
         self.bench.ports.check_free()
 
     def with_setting(self, setting: Setting) -> Recipe:
@@ -101,7 +106,8 @@ class Tuning:
         for setting in new:
             with schedule.step("setting", str(setting)) as progress:
                 try:
-                    self.rows.append(self.bench.measure(archives[setting.precision], setting, progress))
+                    archive, first = archives[setting.precision], not self.rows
+                    self.rows.append(self.bench.measure(archive, setting, progress, first=first))
                 except MarsmithError as refusal:
                     if not self.rows:
                         raise

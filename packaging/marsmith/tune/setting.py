@@ -103,7 +103,7 @@ def setting_of(recipe: Recipe, cores: int) -> Setting:
 
 
 def precisions_of(recipe: Recipe, wanted: Sequence[str] | None = None) -> tuple[str, ...]:
-    """The precisions to try: those `wanted`, else all that this CPU may tell apart. Raises TuneError."""
+    """The precisions to try: those `wanted`, else the recipe's and all that this CPU tells apart. Raises TuneError."""
     if recipe.checkpoint is None:
         if wanted:
             raise TuneError(f"The {recipe.task} task has no network, and so no precision: leave --precisions out.")
@@ -112,9 +112,11 @@ def precisions_of(recipe: Recipe, wanted: Sequence[str] | None = None) -> tuple[
     for one in wanted or ():
         if one not in known:
             raise TuneError(f"There is no precision {one}: choose from {', '.join(known)}.")
+    if wanted:
+        return tuple(dict.fromkeys(wanted))
     # Only Arm's CPUs have the products of bf16 that ONNX Runtime computes.
-    arm = platform.machine() in ARM64
-    return tuple(wanted or (one for one in known if arm or one != "bf16"))
+    useful = known if platform.machine() in ARM64 else [one for one in known if one != "bf16"]
+    return tuple(one for one in known if one in {*useful, recipe.precision})
 
 
 def workers_of(cores: int) -> tuple[int, ...]:

@@ -132,7 +132,18 @@ def test_a_port_that_is_taken_is_named_before_anything_is_built(sentiment_recipe
     assert found.stderr.startswith(f"error: Port {port} cannot be used")
 
 
-@pytest.mark.parametrize(("option", "value"), [("--workers", "two"), ("--batch-sizes", "0"), ("--delays", "1,-5")])
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--workers", "two"),
+        ("--batch-sizes", "0"),
+        ("--delays", "1,-5"),
+        ("--delays", ","),
+        ("--batch-sizes", ","),
+        ("--batch-sizes", ""),
+        ("--threads", ","),
+    ],
+)
 def test_a_list_that_holds_no_numbers_is_a_mistake_of_the_command_line(
     sentiment_recipe: Path, option: str, value: str
 ) -> None:

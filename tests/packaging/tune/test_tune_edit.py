@@ -7,7 +7,7 @@ import pytest
 
 from marsmith.errors import RecipeError
 from marsmith.recipe import Recipe, Serving
-from marsmith.tune.edit import edited, write
+from marsmith.tune.edit import check_editable, edited, write
 
 RECIPE = """\
 # Tweets.
@@ -73,8 +73,18 @@ def test_a_key_that_is_no_longer_wanted_goes(tmp_path: Path) -> None:
         'name = "tiny"\ntask = "sentiment"\ncheckpoint = "."\nserving.workers = 1 # one\n',
         'name = "tiny"\r\ntask = "sentiment"\r\ncheckpoint = "."\r\n[serving]\r\nworkers = 1\r\n',
         '[serving]\nworkers = 1\n[[samples]]\ntext = "a"\n',
+        "[serving]\nworkers = 1",
+        "serving.workers = 1",
     ],
-    ids=["no table", "inline table", "dotted keys", "CRLF", "tables alone"],
+    ids=[
+        "no table",
+        "inline table",
+        "dotted keys",
+        "CRLF",
+        "tables alone",
+        "no line end",
+        "no line end after dotted keys",
+    ],
 )
 def test_any_form_of_the_table_will_do(tmp_path: Path, text: str) -> None:
     if not text.startswith("name"):
@@ -83,6 +93,8 @@ def test_any_form_of_the_table_will_do(tmp_path: Path, text: str) -> None:
     found = edited(recipe, file, with_serving(recipe, workers=2, batch_size=4))
     assert found.serving == Serving(workers=2, batch_size=4)
     assert found.toml.startswith(text.encode()[:20])
+    assert found.toml.count(b"\r\n") in (0, found.toml.count(b"\n"))
+    check_editable(recipe, file)
 
 
 def test_what_does_not_change_is_left_as_it_is(tmp_path: Path) -> None:
@@ -114,3 +126,45 @@ def test_a_recipe_that_was_changed_meanwhile_stays(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="was changed meanwhile, so it stays as it is"):
         write(recipe, after, file)
     assert file.read_text() == RECIPE + "# a thought\n"
+
+
+def test_new_keys_stand_behind_the_last_one_and_not_behind_a_comment_on_what_follows(tmp_path: Path) -> None:
+    text = RECIPE.replace("\n[serving]", "\n# How it is served.\n[serving]").replace(
+        "[[samples]]", "# Said.\n[[samples]]"
+    )
+    recipe, file = load(tmp_path, text)
+    found = edited(recipe, file, with_serving(recipe, threads=3).model_copy(update={"precision": "bf16"}))
+    expected = text.replace('checkpoint = "."\n', 'checkpoint = "."\nprecision = "bf16"\n')
+    expected = expected.replace("# as measured in May\n", "# as measured in May\nthreads = 3\n")
+    assert found.toml.decode() == expected
+
+
+def test_a_recipe_whose_tables_would_be_moved_is_refused(tmp_path: Path) -> None:
+    text = f'{RECIPE}[accuracy]\ninputs = "texts.txt"\n[[samples]]\ntext = "b"\n'
+    recipe, file = load(tmp_path, text)
+    after = edited(recipe, file, with_serving(recipe, workers=2))  # to be built, it will do
+    with pytest.raises(RecipeError, match=r"cannot be changed for you \(its tables would change their order"):
+        check_editable(recipe, file)
+    with pytest.raises(RecipeError, match="its tables would change their order"):
+        write(recipe, after, file)
+    assert file.read_text() == text
+
+
+def test_a_read_only_recipe_is_refused_before_and_after_the_measuring(tmp_path: Path) -> None:
+    recipe, file = load(tmp_path)
+    after = edited(recipe, file, with_serving(recipe, workers=2))
+    check_editable(recipe, file)
+    file.chmod(0o444)
+    with pytest.raises(RecipeError, match="is read-only: make it writable, or leave --write out"):
+        check_editable(recipe, file)
+    with pytest.raises(RecipeError, match="is read-only"):
+        write(recipe, after, file)
+    assert file.read_text() == RECIPE
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o664])
+def test_a_recipe_keeps_its_permissions(tmp_path: Path, mode: int) -> None:
+    recipe, file = load(tmp_path)
+    file.chmod(mode)
+    write(recipe, edited(recipe, file, with_serving(recipe, workers=2)), file)
+    assert file.stat().st_mode & 0o777 == mode

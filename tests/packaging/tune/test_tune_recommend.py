@@ -17,7 +17,7 @@ def test_the_most_requests_a_second_win() -> None:
 
 
 def test_a_row_with_a_failure_is_never_recommended() -> None:
-    wrong, right = row(per_second=900.0, failed=1), row()
+    wrong, right = row(per_second=900.0, failures={"503": 1}), row()
     found = recommend([wrong, right])
     assert found is not None
     assert found.row is right
@@ -26,7 +26,7 @@ def test_a_row_with_a_failure_is_never_recommended() -> None:
 
 
 def test_a_failing_row_does_not_set_the_time_of_a_lone_request_either() -> None:
-    hasty, right = row(failed=3, lone_p50_ms=0.1), row()
+    hasty, right = row(failures={"503": 3}, lone_p50_ms=0.1), row()
     assert eligible([hasty, right]) == [right]
 
 

@@ -8,6 +8,7 @@ import pytest
 from marsmith.errors import MarsmithError, ServerError, TuneError
 from marsmith.progress import Progress
 from marsmith.recipe import Recipe
+from marsmith.tune.inputs import Inputs
 from marsmith.tune.measure import Bench, Row
 from marsmith.tune.run import Tuning
 from marsmith.tune.schedule import Schedule
@@ -16,7 +17,7 @@ from tests.packaging.ports import free_ports
 from tests.packaging.tune.rows import row
 from tests.tiny import write_recipe
 
-TEXT = [(b"good", "text/plain")]
+TEXT = Inputs([(b"good", "text/plain")], ["Line 1"], "1 text")
 ARCHIVES = {"fp32": Path("fp32"), "int8": Path("int8")}
 
 
@@ -25,8 +26,10 @@ class MadeUp(Bench):
     """Serves nothing: int8 is fast, batches of 8 are best, and each millisecond of delay costs a lone request one."""
 
     faults: dict[int, MarsmithError] = field(default_factory=dict)
+    firsts: list[bool] = field(default_factory=list)
 
-    def measure(self, archive: Path, setting: Setting, progress: Progress) -> Row:
+    def measure(self, archive: Path, setting: Setting, progress: Progress, *, first: bool) -> Row:
+        self.firsts.append(first)
         assert archive == ARCHIVES[setting.precision]
         progress("pretending")
         if fault := self.faults.get(setting.workers):
@@ -101,6 +104,21 @@ def test_an_environment_that_overrules_the_threads_is_refused(tmp_path: Path, mo
     monkeypatch.setenv("MARSMITH_THREADS", "1")
     with pytest.raises(TuneError, match="MARSMITH_THREADS is set, and would overrule every setting: unset it"):
         tuning(tmp_path).check()
+
+
+def test_only_the_first_setting_is_asked_every_input(tmp_path: Path) -> None:
+    run = tuning(tmp_path, precisions=("fp32",), workers=(1,))
+    explore(run)
+    assert isinstance(run.bench, MadeUp)
+    assert run.bench.firsts == [True] + [False] * (len(run.rows) - 1)
+
+
+def test_more_clients_than_may_wait_are_refused_before_anything_is_built(tmp_path: Path) -> None:
+    run = tuning(tmp_path)
+    queue = run.recipe.serving.job_queue_size
+    replace(run, bench=replace(run.bench, clients=queue)).check()
+    with pytest.raises(TuneError, match=f"--clients {queue + 1} are more than the {queue} requests .*job_queue_size"):
+        replace(run, bench=replace(run.bench, clients=queue + 1)).check()
 
 
 def test_the_recipe_with_a_setting_says_threads_only_where_they_are_not_the_plans(tmp_path: Path) -> None:

@@ -72,13 +72,14 @@ def test_no_round_measures_more_than_is_said(recipe: Recipe) -> None:
 
 
 @pytest.mark.parametrize(("machine", "left_out"), [("aarch64", ()), ("x86_64", ("bf16",))])
-def test_all_precisions_that_the_cpu_tells_apart_are_tried(
+def test_the_recipes_own_precision_and_all_that_the_cpu_tells_apart_are_tried(
     recipe: Recipe, monkeypatch: pytest.MonkeyPatch, machine: str, left_out: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(platform, "machine", lambda: machine)
     assert precisions_of(recipe) == tuple(one for one in KNOWN if one not in left_out)
     assert precisions_of(recipe, ("bf16",)) == ("bf16",)
-    assert precisions_of(recipe, ("fp32",)) == ("fp32",)
+    assert precisions_of(recipe, ("fp32", "fp32")) == ("fp32",)
+    assert precisions_of(recipe.model_copy(update={"precision": "bf16"})) == KNOWN
     with pytest.raises(TuneError, match=r"no precision fp7: choose from .*fp32"):
         precisions_of(recipe, ("fp32", "fp7"))
 
