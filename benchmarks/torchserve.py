@@ -7,8 +7,10 @@ import json
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from abc import abstractmethod
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +55,7 @@ class TorchServe(Subject):
 
     def prepare(self) -> None:
         """Pack the archive and write the configuration."""
-        for directory in (self.archive.parent, self._tmp, self.home / "logs"):
+        for directory in (self.archive.parent, self.home / "logs"):
             directory.mkdir(parents=True, exist_ok=True)
         begin = time.perf_counter()
         self.pack()
@@ -61,9 +63,11 @@ class TorchServe(Subject):
         config = effective_config(Ports(self.job.port), token=False)
         (self.home / "config.properties").write_text(config, encoding="utf-8")
 
-    @property
+    @cached_property
     def _tmp(self) -> Path:
-        return self.home / "tmp"
+        """Where TorchServe unpacks; its sockets lie there too, whose paths may have 107 bytes, wherever `home` is."""
+        self._scratch = tempfile.TemporaryDirectory(prefix="marsmith-", ignore_cleanup_errors=True)
+        return Path(self._scratch.name)
 
     def start(self, probe: bytes, workers: int = 1) -> float:
         """As any; what the server before unpacked, and its pid file, are gone."""
