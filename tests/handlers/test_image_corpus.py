@@ -4,6 +4,7 @@ The files named in image_corpus.txt are taken from the directory MARSMITH_IMAGE_
 the variable is not set they are downloaded once, into pytest's cache; where that fails, the tests are skipped.
 """
 
+import dataclasses
 import logging
 import os
 import re
@@ -168,9 +169,11 @@ def test_the_corpus_is_there_and_every_pattern_fits(corpus: dict[str, bytes]) ->
 
 
 def test_pixels_are_those_of_pillow_and_transformers(
-    corpus: dict[str, bytes], handler: FoodHandler, image_checkpoint: Path
+    corpus: dict[str, bytes], handler: FoodHandler, image_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """pytorch/vision#2950: upright, on white, resized by the checkpoint's own processor, but for rounding."""
+    # Every pixel decoded, as transformers does.
+    monkeypatch.setattr(handler, "image", dataclasses.replace(handler.image, scaled_decode=False))
     processor = AutoImageProcessor.from_pretrained(image_checkpoint, backend="pil")
     apart, count = {}, 0
     for name, data in corpus.items():
