@@ -162,7 +162,7 @@ def test_an_image_that_is_none_is_named(tmp_path: Path) -> None:
 
 def test_lint_finds_inputs_that_are_not_there(tmp_path: Path) -> None:
     recipe = recipe_with(tmp_path, {"inputs": "nowhere.txt"})
-    assert [(one.code, one.where) for one in lint_recipe(recipe)] == [("M605", "accuracy.inputs")]
+    assert [one.where for one in lint_recipe(recipe) if one.code == "M605"] == ["accuracy.inputs"]
 
 
 @pytest.mark.parametrize("problem", ["regression", "multi_label_classification"])

@@ -75,7 +75,7 @@ def test_model_config_names_every_key_in_torchserves_own_spelling(sentiment_arch
     """
     config = yaml.safe_load(read(sentiment_archive, "model-config.yaml"))
     assert config["minWorkers"] == config["maxWorkers"] == 1
-    assert (config["batchSize"], config["maxBatchDelay"]) == (16, 5)
+    assert (config["batchSize"], config["maxBatchDelay"]) == (16, 1)
     assert {"responseTimeout", "startupTimeout", "maxRetryTimeoutInSec", "jobQueueSize"} <= set(config)
     assert all(type(config[key]) is int for key in config if key.startswith("max") or key.endswith("Timeout"))
 
