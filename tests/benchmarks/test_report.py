@@ -62,7 +62,7 @@ def test_the_targets_are_a_table_of_their_own() -> None:
 
 def test_directories_of_this_machine_are_not_in_the_results() -> None:
     assert placeless("--json out/a.json --python B2=/home/me/env/bin/python") == "--json out/a.json --python B2=python"
-    assert placeless("B3 ended: see ~/work/server.log. (1 / 2)") == "B3 ended: see server.log. (1 / 2)"
+    assert placeless("B3 ended: see ~/logs/server.log. (1 / 2)") == "B3 ended: see server.log. (1 / 2)"
 
 
 def test_markdown_has_a_row_of_as_many_cells_for_each_subject_and_names_the_conditions() -> None:
