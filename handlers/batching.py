@@ -15,8 +15,8 @@ Int64Array = npt.NDArray[np.int64]
 Float32Array = npt.NDArray[np.float32]
 Run = Callable[[Mapping[str, npt.NDArray[Any]]], Float32Array]
 
-# Attention of a packed batch works on texts filled up to the longest, the rest of the network on tokens alone, of which
-# it takes twelve times the arithmetic: so many times the token budget may the filled-up texts have.
+# Attention of a packed batch works on texts filled up to the longest, the rest of the network, which has by far more
+# arithmetic, on tokens alone: so many times the token budget may the filled-up texts have.
 ATTENTION_SLOTS = 2
 
 

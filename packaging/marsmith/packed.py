@@ -1,6 +1,7 @@
 """Text classifiers as packed graphs: a batch is one sequence, so no arithmetic is spent on padding.
 
-Attention alone, a twelfth of the arithmetic, sees the texts one below the other and filled up to the longest.
+Attention alone sees the texts one below the other, filled up to the longest: of texts of L tokens in a network of width
+W its products are L / 6W of the other layers' arithmetic, less than a hundredth for tweets.
 """
 
 from __future__ import annotations

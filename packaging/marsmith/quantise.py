@@ -1,4 +1,4 @@
-"""Dynamic int8 quantisation of an exported graph: the same answers on every CPU, whatever else is in a batch.
+"""Dynamic int8 quantisation of an exported graph: products that are exact on every CPU, whatever else is in a batch.
 
 Each column of a weight matrix has a scale of its own, and so has each token, or patch, that is multiplied by it: large
 values leave the precision of others alone, and no answer depends on its neighbours. Tokens' scales are computed as they
@@ -34,7 +34,7 @@ ZERO_POINTS = {"Gelu": GELU_ZERO_POINT}
 TINY = 1e-10
 # A channel is divided by its largest value to this power, and by its largest weight to 1 less that ...
 SMOOTHING = 0.5
-# ... where the largest channel is so many times the middle one. Elsewhere it gains nothing, and takes time.
+# ... where the largest channel is so many times the middle one. Elsewhere it is not worth its time.
 UNEVEN = 3.0
 # Where ONNX Runtime's own operators are.
 CONTRIB = "com.microsoft"
@@ -72,12 +72,12 @@ def smoothing(largest: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
     nothing is rounded, and so coarse that the last digits of what was observed, others on another CPU, hardly ever
     choose another one. Their geometric mean is about 1.
     """
-    heard = largest[largest > 0]
-    if not heard.size or heard.max() <= UNEVEN * np.median(heard):
+    heard, read = largest[largest > 0], rows[rows > 0]
+    if not heard.size or not read.size or heard.max() <= UNEVEN * np.median(heard):
         return None
     # A channel that was silent in what was observed, as ReLU's may be, is not silent for ever.
     usual = np.maximum(largest, np.median(heard))
-    octaves = SMOOTHING * np.log2(usual) - (1 - SMOOTHING) * np.log2(np.maximum(rows, np.median(rows)))
+    octaves = SMOOTHING * np.log2(usual) - (1 - SMOOTHING) * np.log2(np.maximum(rows, np.median(read)))
     return np.asarray(np.exp2(np.rint(octaves - octaves.mean())), np.float32)
 
 

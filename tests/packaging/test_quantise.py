@@ -244,6 +244,16 @@ def test_a_channel_that_was_silent_may_speak_later(tmp_path: Path) -> None:
         assert np.abs(run(graph, x) - exact).max() < 0.05 * np.abs(exact).max()
 
 
+def test_a_pruned_matrix_has_finite_divisors() -> None:
+    """More than half of its rows are zeros."""
+    largest, rows = np.logspace(0, 2, WIDTH), np.where(np.arange(WIDTH) % 3, 0.0, 0.5)
+    found = smoothing(largest, rows)
+    assert found is not None
+    assert np.isfinite(found).all()
+    assert (found > 0).all()
+    assert smoothing(largest, np.zeros(WIDTH)) is None
+
+
 def test_what_was_silent_altogether_is_quantised_as_it_is() -> None:
     assert smoothing(np.zeros(WIDTH), np.ones(WIDTH)) is None
 
