@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from marsmith import accuracy as gate
+from marsmith import mar
 from marsmith.replay import Outcome
-
-# What a build that lowers the precision found, on more inputs than the golden requests.
-ACCURACY = "MAR-INF/accuracy.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +27,10 @@ def accuracy(archive: Path, outcomes: Sequence[Outcome]) -> Accuracy:
 
     Of those, the share that is answered as expected stands for the share of right labels.
     """
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        said = json.loads((archive / ACCURACY).read_text(encoding="utf-8"))
-        return Accuracy(int(said["inputs"]), float(said["label_agreement"]), float(said["max_probability_change"]))
+    # What a build that lowers the precision found, on more inputs than the golden requests.
+    with contextlib.suppress(OSError, ValueError):
+        said = gate.Accuracy.model_validate_json((archive / mar.ACCURACY).read_bytes())
+        return Accuracy(said.inputs, said.label_agreement, said.max_probability_change)
     changes = [change for one in outcomes for change in _changes(one.expected, one.prediction.body)]
     right = sum(one.ok for one in outcomes)
     return Accuracy(len(outcomes), right / len(outcomes) if outcomes else 0.0, max(changes, default=0.0))

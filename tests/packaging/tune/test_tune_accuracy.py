@@ -1,14 +1,15 @@
 """What is known of an archive's accuracy: its build's own figures, else its golden requests."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from marsmith import accuracy as gate
+from marsmith import mar
 from marsmith.client import Prediction
 from marsmith.replay import Outcome
-from marsmith.tune.accuracy import ACCURACY, Accuracy, accuracy
+from marsmith.tune.accuracy import Accuracy, accuracy
 
 EXPECTED = {"label": "good", "score": 0.75, "scores": {"good": 0.75, "bad": 0.25}}
 
@@ -39,16 +40,16 @@ def test_an_answer_of_another_form_is_wrong_and_changes_nothing(tmp_path: Path) 
 
 
 def test_the_builds_own_figures_come_first(tmp_path: Path) -> None:
-    said = {"inputs": 500, "label_agreement": 0.996, "max_probability_change": 0.03}
-    file = tmp_path / ACCURACY
+    said = gate.Accuracy(precision="int8", inputs=500, label_agreement=0.996, max_probability_change=0.03)
+    file = tmp_path / mar.ACCURACY
     file.parent.mkdir()
-    file.write_text(json.dumps({**said, "more": 1}))
-    assert accuracy(tmp_path, [outcome(EXPECTED)]) == Accuracy(**said)  # type: ignore[arg-type]
+    file.write_bytes(said.to_json())
+    assert accuracy(tmp_path, [outcome(EXPECTED)]) == Accuracy(500, 0.996, 0.03)
 
 
 @pytest.mark.parametrize("content", ["{}", "no JSON", '{"inputs": null}', "[]"])
 def test_figures_that_cannot_be_read_are_as_good_as_none(tmp_path: Path, content: str) -> None:
-    file = tmp_path / ACCURACY
+    file = tmp_path / mar.ACCURACY
     file.parent.mkdir()
     file.write_text(content)
     assert accuracy(tmp_path, [outcome(EXPECTED)]) == Accuracy(1, 1.0, 0.0)
