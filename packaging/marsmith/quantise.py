@@ -5,9 +5,10 @@ values leave the precision of others alone, and no answer depends on its neighbo
 come. Where some channels of all tokens are far larger than the others, a part of that goes into the weights first
 (SmoothQuant: Xiao et al., arXiv 2211.10438).
 
-Weights have 7 bits. x86-64 without VNNI adds two products of an unsigned and a signed byte in 16 signed bits
-(`vpmaddubsw`): 255 * 127 * 2 saturates there, 255 * 63 * 2 does not. Other CPUs could take 8 bits, but the same archive
-has to answer alike on both.
+x86-64 without VNNI adds two products of an unsigned and a signed byte in 16 signed bits (`vpmaddubsw`): 255 * 127 * 2
+saturates there. Which two, ONNX Runtime's packing says (mlas, qgemm_kernel_avx2.cpp): neighbours in a group of four
+channels. So a column has the finest scale at which no two weights of one group pass 128 together, 7 to 8 bits. Other
+CPUs could take 8 bits, but the same archive has to answer alike on all.
 """
 
 from __future__ import annotations
@@ -24,16 +25,21 @@ from marsmith.errors import ExportError
 from marsmith.export import GRAPH, save_graph
 from marsmith.observe import largest_by_channel
 
-LARGEST_WEIGHT = 63
+LARGEST_WEIGHT = 127
 LARGEST_ACTIVATION = 255
+# Channels of which two products may be added in 16 bits, and the largest sum of two of their weights.
+GROUP, LARGEST_PAIR = 4, 128  # 255 * 128 < 2**15
 # The byte that stands for 0. GELU is never below -0.17, so most of the range is for what is above.
 ZERO_POINT = 128
 GELU_ZERO_POINT = 64
 ZERO_POINTS = {"Gelu": GELU_ZERO_POINT}
 # By which a token of zeros alone is divided.
 TINY = 1e-10
-# A channel is divided by its largest value to this power, and by its largest weight to 1 less that ...
-SMOOTHING = 0.5
+# A channel is divided by its largest value to this power, over its largest weight to 1 less that. SmoothQuant's half is
+# for weights of as many bits, and for one scale for all tokens; here 0.65 is nearer, on photos and on texts ...
+SMOOTHING = 0.65
+# ... in steps of half an octave, of which the last digits of what was observed hardly ever choose another one ...
+STEPS_PER_OCTAVE = 2
 # ... where the largest channel is so many times the middle one. Elsewhere it is not worth its time.
 UNEVEN = 3.0
 # Where ONNX Runtime's own operators are.
@@ -60,17 +66,25 @@ def quantise(exported: Path, out: Path, inputs: Iterable[Mapping[str, np.ndarray
 
 def quantised(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A matrix float32[rows, columns] as int8, and its scales float32[columns]: product, rounded, gives it back."""
-    largest = np.abs(weights).max(axis=0)
-    scales = np.where(largest > 0, largest / LARGEST_WEIGHT, 1.0).astype(np.float32)
-    return np.rint(weights / scales).astype(np.int8), scales
+    exact = weights.astype(np.float64)
+    largest = np.maximum(np.abs(exact).max(axis=0) / LARGEST_WEIGHT, largest_pair(exact) / LARGEST_PAIR)
+    # Rounded up: of two weights whose sum is below the limit, rounding makes none above it.
+    scales = np.nextafter(np.where(largest > 0, largest, 1.0).astype(np.float32), np.float32(np.inf))
+    return np.rint(exact / scales).astype(np.int8), scales
+
+
+def largest_pair(weights: np.ndarray) -> np.ndarray:
+    """The largest sum, or least without its sign, of two weights of one group, for each column: [columns]."""
+    missing = -len(weights) % GROUP
+    groups = np.pad(weights, ((0, missing), (0, 0))).reshape(-1, GROUP, weights.shape[1])
+    sums = [np.sort(np.maximum(sign * groups, 0), axis=1)[:, -2:].sum(axis=1).max(axis=0) for sign in (1, -1)]
+    return np.asarray(np.maximum(*sums))
 
 
 def smoothing(largest: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
     """What each channel is divided by, float32[channels]; None where the channels are even.
 
-    `largest` is float32[channels], `rows` the largest weight of each channel. The divisors are powers of two, by which
-    nothing is rounded, and so coarse that the last digits of what was observed, others on another CPU, hardly ever
-    choose another one. Their geometric mean is about 1.
+    `largest` is float32[channels], `rows` the largest weight of each channel. The divisors' geometric mean is about 1.
     """
     heard, read = largest[largest > 0], rows[rows > 0]
     if not heard.size or not read.size or heard.max() <= UNEVEN * np.median(heard):
@@ -78,7 +92,7 @@ def smoothing(largest: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
     # A channel that was silent in what was observed, as ReLU's may be, is not silent for ever.
     usual = np.maximum(largest, np.median(heard))
     octaves = SMOOTHING * np.log2(usual) - (1 - SMOOTHING) * np.log2(np.maximum(rows, np.median(read)))
-    return np.asarray(np.exp2(np.rint(octaves - octaves.mean())), np.float32)
+    return np.asarray(np.exp2(np.rint((octaves - octaves.mean()) * STEPS_PER_OCTAVE) / STEPS_PER_OCTAVE), np.float32)
 
 
 class Quantiser:

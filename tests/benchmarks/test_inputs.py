@@ -63,7 +63,7 @@ def test_a_checkpoint_prefers_no_label_always(checkpoint: Path) -> None:
 
 
 def test_rounding_weights_to_seven_bits_leaves_the_labels(checkpoint: Path) -> None:
-    """As quantisation does, a scale for each output: the checkpoint is as sure as a trained one."""
+    """As quantisation does at the coarsest, a scale for each output: the checkpoint is as sure as a trained one."""
     model: Any = AutoModelForSequenceClassification.from_pretrained(checkpoint).eval()
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
     batch = tokenizer(texts(tokenizer.backend_tokenizer), padding=True, return_tensors="pt")
