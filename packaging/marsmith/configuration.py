@@ -16,9 +16,10 @@ METRICS = Path(__file__).with_name("metrics.yaml")
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The five TCP ports of a server, from `first` on."""
+    """The five TCP ports of a server, from `first` on, and the address on which predictions may be asked for."""
 
     first: int = 8080
+    inference_host: str = HOST
 
     @property
     def url(self) -> str:
@@ -33,7 +34,7 @@ class Ports:
     def properties(self) -> dict[str, str]:
         """The lines of config.properties that name them."""
         return {
-            "inference_address": self.url,
+            "inference_address": f"http://{self.inference_host}:{self.first}",
             "management_address": self.management_url,
             "metrics_address": f"http://{HOST}:{self.first + 2}",
             "grpc_inference_port": str(self.first + 3),

@@ -12,6 +12,7 @@ MarsmithError
 ├── SigningError      a key or a signature cannot be made or used
 ├── ServerError       TorchServe does not start, or a model does not become ready
 ├── ClientError       a server cannot be reached
+├── ContainerError    the container image cannot serve on this machine, or as its environment asks
 └── TuneError         nothing can be tuned, or nothing can be recommended
 """
 
@@ -64,6 +65,10 @@ class ServerError(MarsmithError):
 
 class ClientError(MarsmithError):
     """The server cannot be reached, or does not know the model."""
+
+
+class ContainerError(MarsmithError):
+    """The container image cannot serve on this machine, or as its environment asks."""
 
 
 class TuneError(MarsmithError):

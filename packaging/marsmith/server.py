@@ -89,7 +89,7 @@ class Server:
         report = verify(copy, key, require_signature=require_signature)
         report.path = path
         report.require_ok()
-        name = _model_name(copy, path)
+        name = model_name(copy, path)
         if name in self.archives:
             raise ServerError("Two of the archives hold a model of one name: serve one of them, or rename a recipe.")
         self.archives[name] = copy.replace(copy.with_name(f"{name}.mar"))
@@ -119,7 +119,7 @@ class Server:
         if home := java_home():
             environ["JAVA_HOME"] = str(home)
         tmp, logs = str(self._home / "tmp"), str(self._home / "logs")
-        workers = sum(_workers(path) for path in self.archives.values())
+        workers = sum(workers_of(path) for path in self.archives.values())
         # TMPDIR too: torchserve keeps its pid file there, and would refuse to start beside another server.
         python_path = [str(worker_site()), *filter(None, [environ.get("PYTHONPATH")])]
         return environ | {
@@ -251,8 +251,8 @@ def _end_java(launcher: int) -> None:
         psutil.wait_procs(java, timeout=STOP_TIMEOUT_S)
 
 
-def _model_name(archive: Path, path: Path) -> str:
-    """The name of the model in `archive`, a copy of `path`."""
+def model_name(archive: Path, path: Path) -> str:
+    """The name of the model in `archive`, a copy of `path`. Raises ArchiveError and ServerError."""
     model = mapping(mar.read_json(archive, mar.MANIFEST).get("model"))
     if not {"modelName", "handler"} <= model.keys():
         raise ArchiveError(f"The manifest of {path} names no model and handler: TorchServe cannot serve it.")
@@ -267,6 +267,7 @@ def _startup_timeout(path: Path) -> int:
     return START_MARGIN_S + (seconds if isinstance(seconds, int) else 0)
 
 
-def _workers(path: Path) -> int:
+def workers_of(path: Path) -> int:
+    """How many workers an archive asks for."""
     workers = mar.read_yaml(path, CONFIG_FILE).get("minWorkers")
     return workers if isinstance(workers, int) else 1

@@ -1,0 +1,1 @@
+"""What runs inside the container image: its entry point and its health check."""

@@ -1,0 +1,69 @@
+"""The image's entry point: `serve`, or any other command in serving's place.
+
+It stays the first process of the container: it starts TorchServe, ends when that ends, and on SIGTERM lets requests be
+answered before it ends TorchServe. TorchServe's own launcher, as the first process, ignores SIGTERM, and its exit code
+says nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from marsmith.container import plan as planning
+from marsmith.container.cpu import read_cpu
+from marsmith.container.settings import Settings
+from marsmith.container.supervise import supervise
+from marsmith.cores import available_cores
+from marsmith.errors import ContainerError, MarsmithError
+from marsmith.server import LOG_CONFIG
+
+SERVE = "serve"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve, and return the exit code: 0 after SIGTERM, 1 where something is wrong."""
+    asked = list(sys.argv[1:] if arguments is None else arguments) or [SERVE]
+    try:
+        if asked != [SERVE]:
+            _become(asked)
+        return serve(Settings.from_environment())
+    except MarsmithError as error:
+        say(f"error: {error}")
+        return 1
+
+
+def serve(settings: Settings) -> int:
+    """Check the machine and the archives, and serve them until SIGTERM or until TorchServe ends."""
+    cpu = read_cpu()
+    cpu.require_supported()
+    plan = planning.make_plan(planning.find_archives(settings), cpu, available_cores())
+    config = planning.write_config(plan, settings)
+    for line in planning.describe(plan, cpu):
+        say(line)
+    command = [sys.executable, "-m", "ts.model_server", "--start", "--foreground", "--ncs"]
+    command += ["--model-store", str(settings.model_store), "--ts-config", str(config)]
+    command += ["--log-config", str(LOG_CONFIG)]
+    command += ["--models", *(f"{name}={path.name}" for name, path in plan.archives.items())]
+    return supervise(command, planning.environment(plan, settings, os.environ), settings, say)
+
+
+def say(line: str) -> None:
+    """Tell whoever reads the container's log."""
+    sys.stderr.write(f"marsmith: {line}\n")
+    sys.stderr.flush()
+
+
+def _become(command: list[str]) -> None:
+    """As images do: what stands behind the image's name is run in its place."""
+    try:
+        os.execvp(command[0], command)  # noqa: S606 - the operator's own command
+    except OSError as error:
+        raise ContainerError(
+            f"{command[0]} cannot be run ({error.strerror}): say serve, or nothing, to serve the archives."
+        ) from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

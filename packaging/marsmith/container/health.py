@@ -1,0 +1,38 @@
+"""The image's health check: exit code 0 when every worker of every model is READY, and nothing is being drained.
+
+/ping says Healthy of a server whose models are gone.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from marsmith.container.describe import models
+from marsmith.container.settings import DRAINING, MODELS, Settings
+from marsmith.errors import MarsmithError
+
+
+def main() -> int:
+    """Say what is not ready; 0 when all is."""
+    try:
+        settings = Settings.from_environment()
+        wanted = (settings.home / MODELS).read_text(encoding="utf-8").split()
+        served = {one.name: one for one in models(settings)}
+    except (MarsmithError, OSError) as error:
+        return _unhealthy(str(error))
+    if (settings.home / DRAINING).exists():
+        return _unhealthy("draining")
+    waiting = [name for name in wanted if name not in served or not served[name].is_ready]
+    if waiting:
+        return _unhealthy(f"not READY: {', '.join(waiting)}")
+    sys.stdout.write(f"READY: {', '.join(wanted)}\n")
+    return 0
+
+
+def _unhealthy(reason: str) -> int:
+    sys.stdout.write(f"{reason}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""The image's entry point with a real TorchServe, as the image runs it."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import requests
+
+import marsmith
+from marsmith.builder import Built
+from marsmith.container.entrypoint import main
+from marsmith.replay import on_server
+from tests.packaging.ports import free_ports
+
+TIMEOUT_S = 120
+SLOW_HANDLER = """
+import pathlib, time
+
+class Slow:
+    def initialize(self, context):
+        pass
+
+    def handle(self, data, context):
+        pathlib.Path({begun!r}).touch()
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            pass
+        return ["answered"] * len(data)
+"""
+
+
+def run(module: str, environ: dict[str, str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", f"marsmith.container.{module}"],
+        env=os.environ | environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def healthy(environ: dict[str, str]) -> bool:
+    process = run("health", environ)
+    output, _ = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode == 0) == output.startswith("READY: ")
+    return process.returncode == 0
+
+
+def wait_healthy(server: subprocess.Popen[str], environ: dict[str, str]) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not healthy(environ):
+        assert server.poll() is None
+        assert time.monotonic() < deadline
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("token", ["no", "yes"])
+def test_it_serves_until_sigterm_and_answers_what_was_asked(
+    sentiment_archive: Built, tmp_path: Path, token: str
+) -> None:
+    store, begun = tmp_path / "store", tmp_path / "begun"
+    store.mkdir()
+    shutil.copy(sentiment_archive.path, store)
+    handler = tmp_path / "slow.py"
+    handler.write_text(SLOW_HANDLER.format(begun=str(begun)))
+    marsmith.archive(model_name="slow", handler=str(handler), version="1.0", export_path=store)
+    port = free_ports().first
+    environ = {
+        "MODEL_STORE": str(store),
+        "MARSMITH_HOME": str(tmp_path / "home"),
+        "SAGEMAKER_BIND_TO_PORT": str(port),
+        "TOKEN_AUTHORIZATION": token,
+    }
+    url = f"http://127.0.0.1:{port}"
+    server = run("entrypoint", environ)
+    try:
+        wait_healthy(server, environ)
+        headers = authorization(tmp_path / "home") if token == "yes" else {}
+        assert all(one.ok for one in on_server(store / "sentiment.mar", url, headers))
+        assert requests.post(f"{url}/predictions/slow", data=b"x", timeout=TIMEOUT_S).ok == (token == "no")
+        begun.unlink(missing_ok=True)
+
+        answers: list[requests.Response] = []
+
+        def ask() -> None:
+            answers.append(requests.post(f"{url}/predictions/slow", data=b"x", headers=headers, timeout=TIMEOUT_S))
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        while not begun.exists():
+            time.sleep(0.01)
+        processes = psutil.Process(server.pid).children(recursive=True)
+        server.send_signal(signal.SIGTERM)
+        until_draining = time.monotonic() + TIMEOUT_S
+        while not (tmp_path / "home/draining").exists():
+            assert time.monotonic() < until_draining
+            time.sleep(0.01)
+        assert not healthy(environ)
+        asking.join(TIMEOUT_S)
+        assert [(answer.status_code, answer.text) for answer in answers] == [(200, "answered")]
+        output, _ = server.communicate(timeout=TIMEOUT_S)
+        assert server.returncode == 0, output
+        assert "threads: 2 workers x" in output
+        assert not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in processes)
+    finally:
+        server.kill()
+        server.wait()
+
+
+def authorization(home: Path) -> dict[str, str]:
+    keys = json.loads((home / "key_file.json").read_text())
+    return {"Authorization": f"Bearer {keys['inference']['key']}"}
+
+
+@pytest.mark.server
+def test_it_ends_when_java_cannot_run(sentiment_archive: Built, tmp_path: Path) -> None:
+    """TorchServe's launcher ends well whatever becomes of Java."""
+    java = tmp_path / "bin/java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\nexit 3\n")
+    java.chmod(0o755)
+    process = run(
+        "entrypoint",
+        {
+            "MODEL_STORE": str(sentiment_archive.path.parent),
+            "MARSMITH_HOME": str(tmp_path / "home"),
+            "SAGEMAKER_BIND_TO_PORT": str(free_ports().first),
+            "JAVA_HOME": str(tmp_path),
+        },
+    )
+    output, _ = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 1
+    assert "TorchServe ended by itself" in output
+
+
+def test_what_is_wrong_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MODEL_STORE", str(tmp_path))
+    assert main([]) == 1
+    assert capsys.readouterr().err.startswith("marsmith: error: There is no archive in ")
+    assert main(["/nowhere/program"]) == 1
+    assert "/nowhere/program cannot be run" in capsys.readouterr().err
+
+
+def test_another_command_runs_in_its_place() -> None:
+    command = [sys.executable, "-m", "marsmith.container.entrypoint", "echo", "hello"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "hello\n"
+
+
+def test_what_is_not_ready_is_not_healthy(tmp_path: Path) -> None:
+    environ = {"MARSMITH_HOME": str(tmp_path), "SAGEMAKER_BIND_TO_PORT": str(free_ports().first)}
+    assert not healthy(environ)
+    (tmp_path / "models").write_text("sentiment\n")
+    assert not healthy(environ)
