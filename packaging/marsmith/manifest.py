@@ -6,11 +6,10 @@ from importlib.metadata import version
 
 import yaml
 
+from marsmith import mar
 from marsmith.recipe import Recipe
 from marsmith.serving import dump_json
 
-CONFIG_FILE = "model-config.yaml"
-REQUIREMENTS_FILE = "requirements.txt"
 # The stock writer puts the clock here, and TorchServe only shows it: a fixed instant keeps builds the same.
 CREATED_ON = "01/01/1980 00:00:00"
 ARCHIVER_VERSION = "0.12.0"
@@ -26,8 +25,8 @@ def manifest(recipe: Recipe, checkpoint: str) -> bytes:
                 "modelName": recipe.name,
                 "handler": recipe.entry,
                 "modelVersion": recipe.version,
-                "requirementsFile": REQUIREMENTS_FILE,
-                "configFile": CONFIG_FILE,
+                "requirementsFile": mar.REQUIREMENTS,
+                "configFile": mar.CONFIG,
             },
             "archiverVersion": ARCHIVER_VERSION,
             "marsmith": {"version": version("marsmith"), "task": recipe.task, "checkpoint": checkpoint},

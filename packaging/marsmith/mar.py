@@ -37,6 +37,8 @@ ACCURACY = "MAR-INF/accuracy.json"
 SBOM = "MAR-INF/sbom.cdx.json"
 PROVENANCE = "MAR-INF/provenance.json"
 SERVING = "model/serving.json"
+CONFIG = "model-config.yaml"
+REQUIREMENTS = "requirements.txt"
 # They seal the rest, so they stand last and stored: one bit of them more or less shows in their CRC.
 SEALS = (DIGESTS, SIGNATURE)
 CHUNK_BYTES = 1 << 20

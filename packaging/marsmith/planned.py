@@ -25,8 +25,8 @@ def planned(recipe: Recipe, source: str) -> dict[PurePosixPath, mar.Source]:
         **code(recipe),
         **nutrition(recipe),
         **{MODEL / name: file for name, file in extra_files(recipe).items()},
-        PurePosixPath(manifest.CONFIG_FILE): manifest.model_config(recipe),
-        PurePosixPath(manifest.REQUIREMENTS_FILE): manifest.requirements(recipe),
+        PurePosixPath(mar.CONFIG): manifest.model_config(recipe),
+        PurePosixPath(mar.REQUIREMENTS): manifest.requirements(recipe),
         PurePosixPath(mar.MANIFEST): manifest.manifest(recipe, source),
     }
 

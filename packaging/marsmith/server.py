@@ -23,7 +23,6 @@ from marsmith.client import direct_session
 from marsmith.configuration import Ports, effective_config
 from marsmith.errors import ArchiveError, ServerError
 from marsmith.java import java_home
-from marsmith.manifest import CONFIG_FILE
 from marsmith.progress import Progress, silent
 from marsmith.resources import worker_site
 from marsmith.untrusted import mapping
@@ -263,11 +262,11 @@ def model_name(archive: Path, path: Path) -> str:
 
 
 def _startup_timeout(path: Path) -> int:
-    seconds = mar.read_yaml(path, CONFIG_FILE).get("startupTimeout")
+    seconds = mar.read_yaml(path, mar.CONFIG).get("startupTimeout")
     return START_MARGIN_S + (seconds if isinstance(seconds, int) else 0)
 
 
 def workers_of(path: Path) -> int:
     """How many workers an archive asks for."""
-    workers = mar.read_yaml(path, CONFIG_FILE).get("minWorkers")
+    workers = mar.read_yaml(path, mar.CONFIG).get("minWorkers")
     return workers if isinstance(workers, int) else 1

@@ -7,11 +7,11 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from marsmith import mar
 from marsmith.limits import MAX_YAML_BYTES
 from marsmith.lint.findings import Finding
 from marsmith.lint.manifest import named
 from marsmith.lint.tree import Tree
-from marsmith.manifest import CONFIG_FILE
 from marsmith.yamls import Document, YamlFault, load
 
 # The least value of each key that is a whole number. Below it TorchServe takes a default, and for maxBatchDelay 100.
@@ -71,13 +71,13 @@ def lint_config(tree: Tree, manifest: Mapping[str, Any]) -> list[Finding]:
 
 
 def _unnamed(tree: Tree) -> Finding:
-    if CONFIG_FILE in tree.sizes:
+    if mar.CONFIG in tree.sizes:
         return Finding(
-            "M202", CONFIG_FILE, "Nobody reads it: the manifest does not name it.", "Name it as model.configFile."
+            "M202", mar.CONFIG, "Nobody reads it: the manifest does not name it.", "Name it as model.configFile."
         )
     return Finding(
         "M201",
-        CONFIG_FILE,
+        mar.CONFIG,
         "Without it TorchServe starts one worker for each core, each with a batch size of 1.",
         "Write one with workers, batch and timeouts, and name it as model.configFile.",
     )

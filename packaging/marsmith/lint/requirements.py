@@ -13,10 +13,10 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
+from marsmith import mar
 from marsmith.lint.findings import Finding
 from marsmith.lint.manifest import named
 from marsmith.lint.tree import Tree
-from marsmith.manifest import REQUIREMENTS_FILE
 
 # What the server's image brings; --target would download it again beside the one that is there (pytorch/serve#2238).
 SERVERS_OWN = frozenset(
@@ -73,7 +73,7 @@ def required(tree: Tree, manifest: Mapping[str, Any]) -> frozenset[str]:
 def requirements_member(tree: Tree, manifest: Mapping[str, Any]) -> str:
     """The requirements file: what the manifest names, else requirements.txt."""
     name = posixpath.normpath(named(manifest, "requirementsFile"))
-    return name if name in tree.sizes else REQUIREMENTS_FILE
+    return name if name in tree.sizes else mar.REQUIREMENTS
 
 
 def lint_requirements(tree: Tree, manifest: Mapping[str, Any]) -> list[Finding]:

@@ -148,7 +148,7 @@ def variant(recipe: Recipe, archive: Path, setting: Setting, cores: int, path: P
         name: file for name, file in files.items() if str(name) not in mar.SEALS
     }
     tuned = recipe.model_copy(update={"serving": serving(recipe.serving, setting, cores)})
-    mar.write(path, members | {PurePosixPath(manifest.CONFIG_FILE): manifest.model_config(tuned)})
+    mar.write(path, members | {PurePosixPath(mar.CONFIG): manifest.model_config(tuned)})
     return path
 
 

@@ -12,7 +12,6 @@ from marsmith.builder import Built
 from marsmith.client import Prediction
 from marsmith.configuration import Ports
 from marsmith.errors import TuneError
-from marsmith.manifest import CONFIG_FILE
 from marsmith.recipe import Recipe
 from marsmith.replay import Outcome
 from marsmith.tune.inputs import Inputs
@@ -39,8 +38,8 @@ def test_only_the_configuration_differs_and_the_digests_say_so(
     verify(written).require_ok()
     before, after = (mar.read_json(path, mar.DIGESTS)["members"] for path in (sentiment_archive.path, written))
     assert before.keys() == after.keys()
-    assert {name for name in before if before[name] != after[name]} == {CONFIG_FILE}
-    config = mar.read_yaml(written, CONFIG_FILE)
+    assert {name for name in before if before[name] != after[name]} == {mar.CONFIG}
+    config = mar.read_yaml(written, mar.CONFIG)
     assert (config["minWorkers"], config["maxWorkers"]) == (2, 2)
     assert (config["batchSize"], config["maxBatchDelay"]) == (3, 7)
     assert config["handler"].get("threads") == said
