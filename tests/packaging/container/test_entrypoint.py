@@ -10,7 +10,6 @@ import threading
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 import requests
 
@@ -18,6 +17,7 @@ import marsmith
 from marsmith.builder import Built
 from marsmith.container.entrypoint import main
 from marsmith.replay import on_server
+from tests.packaging.container.processes import alive, descendants, kill
 from tests.packaging.ports import free_ports
 
 TIMEOUT_S = 120
@@ -97,7 +97,7 @@ def test_it_serves_until_sigterm_and_answers_what_was_asked(
         asking.start()
         while not begun.exists():
             time.sleep(0.01)
-        processes = psutil.Process(server.pid).children(recursive=True)
+        processes = descendants(server)
         server.send_signal(signal.SIGTERM)
         until_draining = time.monotonic() + TIMEOUT_S
         while not (tmp_path / "home/draining").exists():
@@ -109,10 +109,9 @@ def test_it_serves_until_sigterm_and_answers_what_was_asked(
         output, _ = server.communicate(timeout=TIMEOUT_S)
         assert server.returncode == 0, output
         assert "threads: 2 workers x" in output
-        assert not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in processes)
+        assert not any(alive(one) for one in processes)
     finally:
-        server.kill()
-        server.wait()
+        kill(server)
 
 
 def authorization(home: Path) -> dict[str, str]:

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from marsmith.container.settings import DRAINING
+from tests.packaging.container.processes import alive, descendants, kill
 from tests.packaging.ports import free_ports
 
 FAKE = Path(__file__).with_name("fake_torchserve.py")
@@ -50,8 +51,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
     yield one
     for process in started:
-        process.kill()
-        process.wait()
+        kill(process)
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -59,15 +59,6 @@ def until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
-
-
-def alive(one: psutil.Process) -> bool:
-    """Who was ended may wait for an indifferent parent."""
-    return bool(one.is_running() and one.status() != psutil.STATUS_ZOMBIE)
-
-
-def descendants(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    return psutil.Process(process.pid).children(recursive=True)
 
 
 def test_it_ends_with_the_server_and_not_well(start: Start, tmp_path: Path) -> None:
