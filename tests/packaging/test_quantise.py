@@ -9,52 +9,21 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from marsmith.errors import ExportError
-from marsmith.export import GRAPH, save_graph, session
+from marsmith.export import GRAPH, save_graph
 from marsmith.quantise import (
     GELU_ZERO_POINT,
     GROUP,
     LARGEST_ACTIVATION,
     LARGEST_PAIR,
     LARGEST_WEIGHT,
-    STEPS_PER_OCTAVE,
     ZERO_POINT,
     largest_pair,
-    quantise,
     quantised,
-    smoothing,
 )
+from tests.packaging.products import COLUMNS, WIDTH, in_int8, product, run
 
-WIDTH, COLUMNS = 64, 48
 # Two products of an unsigned byte by a signed one are added in 16 signed bits by AVX2's vpmaddubsw.
 LARGEST_INT16 = 2**15 - 1
-
-
-def product(directory: Path, weights: np.ndarray, activation: str = "Identity") -> Path:
-    """A directory with the graph `logits` = activation(`x`) @ weights."""
-    nodes = [helper.make_node(activation, ["x"], ["tokens"]), helper.make_node("MatMul", ["tokens", "w"], ["logits"])]
-    graph = helper.make_graph(
-        nodes,
-        "product",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", "tokens", weights.shape[0]])],
-        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", "tokens", weights.shape[1]])],
-        [numpy_helper.from_array(weights.astype(np.float32), "w")],
-    )
-    directory.mkdir()
-    save_graph(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), directory)
-    return directory
-
-
-def in_int8(directory: Path, x: np.ndarray | None = None) -> Path:
-    """The graph quantised, where inputs are like `x`: otherwise even."""
-    out = directory / "int8"
-    out.mkdir()
-    rows = numpy_helper.to_array(onnx.load(directory / GRAPH).graph.initializer[0]).shape[0]
-    quantise(directory, out, [{"x": (np.ones((1, 1, rows)) if x is None else x).astype(np.float32)}])
-    return out / GRAPH
-
-
-def run(graph: Path, x: np.ndarray) -> np.ndarray:
-    return session(graph)({"x": x.astype(np.float32)})
 
 
 def test_weights_have_a_scale_for_each_column() -> None:
@@ -229,86 +198,3 @@ def test_onnx_runtime_runs_it_without_a_word(tmp_path: Path, capfd: pytest.Captu
     graph = in_int8(product(tmp_path / "g", np.ones((WIDTH, COLUMNS))))
     ort.InferenceSession(str(graph), providers=["CPUExecutionProvider"])
     assert capfd.readouterr() == ("", "")
-
-
-def uneven(tokens: int) -> np.ndarray:
-    """Tokens with one channel a hundred times the others."""
-    x = np.random.default_rng(10).standard_normal((1, tokens, WIDTH))
-    x[..., 5] *= 100
-    return x
-
-
-def test_a_large_channel_does_not_take_the_others_precision_away(tmp_path: Path) -> None:
-    """As DINOv2's have behind a normalisation: its weights are small in turn."""
-    weights = np.random.default_rng(11).standard_normal((WIDTH, COLUMNS))
-    weights[5] /= 100
-    x = uneven(200)
-    errors = []
-    for name, seen in (("smooth", x), ("plain", None)):
-        directory = product(tmp_path / name, weights)
-        errors.append(np.abs(run(in_int8(directory, seen), x) - run(directory / GRAPH, x)).mean())
-    assert errors[0] < errors[1] / 3
-
-
-def test_even_channels_cost_nothing(tmp_path: Path) -> None:
-    weights = np.random.default_rng(12).standard_normal((WIDTH, COLUMNS))
-    graphs = [product(tmp_path / name, weights) for name in ("even", "uneven")]
-    x = np.random.default_rng(13).standard_normal((1, 200, WIDTH))
-    counts = [
-        len(onnx.load(in_int8(graph, one)).graph.node) for graph, one in zip(graphs, (x, uneven(200)), strict=True)
-    ]
-    assert counts[1] == counts[0] + 1
-
-
-def test_the_last_digit_of_what_is_observed_changes_nothing() -> None:
-    """Another CPU adds in another order, and its archive has to be the same."""
-    rng = np.random.default_rng(14)
-    largest, rows = rng.lognormal(0, 2, 3072), rng.uniform(0.01, 1, 3072)
-    found = [smoothing(largest * (1 + 1e-7 * rng.standard_normal(3072)), rows) for _ in range(20)]
-    (same,) = {None if one is None else one.tobytes() for one in found}
-    assert same is not None
-    octaves = np.log2(np.frombuffer(same, np.float32))
-    assert octaves * STEPS_PER_OCTAVE == pytest.approx(np.rint(octaves * STEPS_PER_OCTAVE), abs=1e-5)
-    assert abs(octaves.mean()) < 0.5
-
-
-def test_a_channel_that_was_silent_may_speak_later(tmp_path: Path) -> None:
-    """ReLU's are: what it is divided by must not be next to nothing."""
-    rng = np.random.default_rng(16)
-    directory = product(tmp_path / "g", rng.standard_normal((WIDTH, COLUMNS)), "Relu")
-    seen = np.abs(rng.standard_normal((1, 100, WIDTH))) * np.logspace(0, 2, WIDTH)
-    seen[..., : WIDTH // 2] = -1
-    graph = in_int8(directory, seen)
-    later = seen.copy()
-    later[..., 3] = 0.5
-    for x in (seen, later):
-        exact = run(directory / GRAPH, x)
-        assert np.abs(run(graph, x) - exact).max() < 0.05 * np.abs(exact).max()
-
-
-def test_a_pruned_matrix_has_finite_divisors() -> None:
-    """More than half of its rows are zeros."""
-    largest, rows = np.logspace(0, 2, WIDTH), np.where(np.arange(WIDTH) % 3, 0.0, 0.5)
-    found = smoothing(largest, rows)
-    assert found is not None
-    assert np.isfinite(found).all()
-    assert (found > 0).all()
-    assert smoothing(largest, np.zeros(WIDTH)) is None
-
-
-def test_what_was_silent_altogether_is_quantised_as_it_is() -> None:
-    assert smoothing(np.zeros(WIDTH), np.ones(WIDTH)) is None
-
-
-def test_a_matrix_of_several_layers_stays_one(tmp_path: Path) -> None:
-    """ALBERT: what would be divided for one layer is not what another divides by."""
-    directory = product(tmp_path / "g", np.random.default_rng(15).standard_normal((WIDTH, WIDTH)))
-    model = onnx.load(directory / GRAPH)
-    model.graph.node[1].output[0] = "once"
-    model.graph.node.append(helper.make_node("MatMul", ["once", "w"], ["logits"]))
-    save_graph(model, directory)
-    x = uneven(20)
-    exact = run(directory / GRAPH, x)
-    graph = in_int8(directory, x)
-    assert [one.data_type for one in onnx.load(graph).graph.initializer].count(TensorProto.INT8) == 2
-    assert np.abs(run(graph, x) - exact).max() < 0.1 * np.abs(exact).max()
