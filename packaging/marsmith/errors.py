@@ -12,6 +12,7 @@ MarsmithError
 ├── SigningError      a key or a signature cannot be made or used
 ├── ServerError       TorchServe does not start, or a model does not become ready
 ├── ClientError       a server cannot be reached
+├── ImageError        a container image cannot be built, read or run
 └── TuneError         nothing can be tuned, or nothing can be recommended
 """
 
@@ -64,6 +65,10 @@ class ServerError(MarsmithError):
 
 class ClientError(MarsmithError):
     """The server cannot be reached, or does not know the model."""
+
+
+class ImageError(MarsmithError):
+    """A container image cannot be built, is none, or does not run."""
 
 
 class TuneError(MarsmithError):

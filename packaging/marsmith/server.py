@@ -89,7 +89,7 @@ class Server:
         report = verify(copy, key, require_signature=require_signature)
         report.path = path
         report.require_ok()
-        name = _model_name(copy, path)
+        name = model_name(copy, path)
         if name in self.archives:
             raise ServerError("Two of the archives hold a model of one name: serve one of them, or rename a recipe.")
         self.archives[name] = copy.replace(copy.with_name(f"{name}.mar"))
@@ -251,8 +251,8 @@ def _end_java(launcher: int) -> None:
         psutil.wait_procs(java, timeout=STOP_TIMEOUT_S)
 
 
-def _model_name(archive: Path, path: Path) -> str:
-    """The name of the model in `archive`, a copy of `path`."""
+def model_name(archive: Path, path: Path) -> str:
+    """The name of the model in `archive`, a copy of `path`. Raises ArchiveError."""
     model = mapping(mar.read_json(archive, mar.MANIFEST).get("model"))
     if not {"modelName", "handler"} <= model.keys():
         raise ArchiveError(f"The manifest of {path} names no model and handler: TorchServe cannot serve it.")
