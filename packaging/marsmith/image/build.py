@@ -76,6 +76,8 @@ def build(options: Options, progress: Progress = silent) -> Built:
     for path in filter(None, (options.output, sbom)):
         if not path.absolute().parent.is_dir():
             raise ImageError(f"There is no directory {path.absolute().parent} to write {path.name} into: make it.")
+        if path.is_dir():
+            raise ImageError(f"{path} is a directory: name the file to write, such as image.oci.tar.")
     with tempfile.TemporaryDirectory(prefix="marsmith-image-") as scratch, _beside(options.output) as place:
         context = Path(scratch)
         models = write_context(
@@ -129,15 +131,15 @@ def _write(
         if command:
             run(command, f"Writing the image with {tool.name}")
         image = read_image(archive)
-        if sbom:
-            bill = image_sbom(image, read_tree(image, is_record, progress), tag)
-            try:
+        bill = image_sbom(image, read_tree(image, is_record, progress), tag) if sbom else b""
+        try:
+            if written and output:
+                written.replace(output)
+            if sbom:
                 with atomic(sbom) as stream:
                     stream.write(bill)
-            except OSError as error:
-                raise ImageError(f"{sbom} cannot be written: {error.strerror}.") from None
-        if written and output:
-            written.replace(output)
+        except OSError as error:
+            raise ImageError(f"{error.filename or sbom} cannot be written: {error.strerror}.") from None
         return image
 
 
@@ -188,8 +190,6 @@ def what_may_differ(tool: Tool, options: Options, dockerfile: str) -> list[str]:
         notes.append(f"{options.base_image} is no digest: another image may have that name later.")
     if "apt-get" in dockerfile and "snapshot.debian.org" not in dockerfile:
         notes.append("Debian's packages are those that its mirror has on the day of the build.")
-    if options.wheels is None and options.lock is None and "--require-hashes" not in dockerfile:
-        notes.append("Python's packages are locked by version, not by digest.")
     if tool.name == "docker":
         notes.append("Files in the image that docker keeps have the time of the build; those of --output do not.")
     return notes

@@ -98,7 +98,7 @@ def build_command(tool: Tool, job: Job) -> list[str]:
 
 
 def isolation(tool: Tool) -> list[str]:
-    """The isolation of buildah: chroot needs no privileges of a container runtime, unless the user has chosen another."""
+    """The isolation of buildah: what the user has chosen, else chroot, which needs no container runtime."""
     return ["--isolation", os.environ.get("BUILDAH_ISOLATION", "chroot")] if tool.name == "buildah" else []
 
 
