@@ -84,13 +84,15 @@ def check(
     timeout: Annotated[int, typer.Option(help="Seconds that it may take to become ready.", min=1)] = 600,
     as_json: AsJson = False,
 ) -> None:
-    """Look into an image, then run it and replay its archives' golden requests. The exit code is 1 when anything is wrong."""
+    """Look into an image, run it, and replay its archives' golden requests. The exit code is 1 when anything is wrong."""
     import dataclasses
 
     from marsmith.image.check import Options
     from marsmith.image.check import check as check_image
     from marsmith.image.show import layers_table, results_table
 
+    if any("=" not in one for one in env or []):
+        raise typer.BadParameter("write it as NAME=VALUE", param_hint="--env")
     pairs = (one.partition("=") for one in env or [])
     options = Options(
         image=image,

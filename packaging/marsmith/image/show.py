@@ -10,7 +10,7 @@ from marsmith.image.results import LayerSize, Report
 from marsmith.show import size
 from marsmith.untrusted import printable
 
-MARKS = {"ok": "✓", "wrong": "[red]✗[/]", "note": "–"}
+MARKS = {"ok": "✓", "wrong": "[red]✗[/]", "note": "—"}
 # Of many files these are enough to see what they have in common; --json has them all.
 SHOWN_FILES = 8
 SHOWN_STEP_CHARACTERS = 80
