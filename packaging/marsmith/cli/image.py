@@ -84,7 +84,7 @@ def check(
     timeout: Annotated[int, typer.Option(help="Seconds that it may take to become ready.", min=1)] = 600,
     as_json: AsJson = False,
 ) -> None:
-    """Look into an image, run it, and replay its archives' golden requests. The exit code is 1 when anything is wrong."""
+    """Look into an image, run it, and replay its archives' golden requests. Exit code 1 when anything is wrong."""
     import dataclasses
 
     from marsmith.image.check import Options
