@@ -1,4 +1,4 @@
-"""The image's bill of materials: Debian and Python packages and models, valid CycloneDX, the same for the same image."""
+"""The bill of an image: Debian and Python packages and models, valid CycloneDX, the same for the same image."""
 
 import json
 from pathlib import Path
