@@ -73,7 +73,7 @@ class EngineContainer:
 
     def stop(self, limit_s: float) -> int:
         """SIGTERM, and past the limit SIGKILL; its exit code."""
-        run(command(self._tool, "stop", "--time", f"{limit_s:.0f}", self._id), "Stopping the container")
+        run(command(self._tool, "stop", "-t", f"{limit_s:.0f}", self._id), "Stopping the container")
         return int(self._ask("inspect", "--format", "{{.State.ExitCode}}", self._id).stdout.strip() or -1)
 
     def remove(self) -> None:

@@ -141,7 +141,7 @@ def test_an_engine_stops_a_container_and_says_its_exit_code(tools: FakeTools) ->
     container = EngineContainer(podman, "m:1", [], platform="linux/arm64", store=Path("/s"))
     container.start()
     assert container.stop(30) == 137
-    assert ["podman", "stop", "--time", "30", "abc"] in tools.asked()
+    assert ["podman", "stop", "-t", "30", "abc"] in tools.asked()
     assert "/s:/opt/model-store:ro" in tools.asked()[0]
 
 
