@@ -71,8 +71,9 @@ def _answers(tool: Tool) -> bool:
 
 
 def command(tool: Tool, *arguments: str) -> list[str]:
-    """The tool's command line. buildah is told of overlay, for its default copies the whole image for every step."""
-    storage = ["--storage-driver", os.environ.get("STORAGE_DRIVER", "overlay")] if tool.name == "buildah" else []
+    """The tool's command line. Where nobody has chosen buildah's storage, overlay: its fallback copies every layer."""
+    chosen = any(name in os.environ for name in ("STORAGE_DRIVER", "CONTAINERS_STORAGE_CONF"))
+    storage = ["--storage-driver", "overlay"] if tool.name == "buildah" and not chosen else []
     return [tool.path, *storage, *arguments]
 
 
@@ -90,7 +91,8 @@ def build_command(tool: Tool, job: Job) -> list[str]:
             output += ["--output", f"type=oci,dest={job.output},rewrite-timestamp=true"]
         plain = ["--progress", "plain", "--provenance", "false", "--sbom", "false"]
         return command(tool, "buildx", "build", *plain, *common, *output, str(job.context))
-    options = ["--format", "docker", "--layers", "--timestamp", str(job.epoch)]
+    # Without the cache, which does not notice that what a step had mounted (lock file, wheels) has changed.
+    options = ["--format", "docker", "--layers", "--no-cache", "--timestamp", str(job.epoch)]
     options += isolation(tool)
     if job.build_args.get("BASE_IMAGE", "").startswith(LOCAL):
         options.append("--pull-never" if tool.name == "buildah" else "--pull=never")

@@ -14,7 +14,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
     directory = tmp_path / "path"
     directory.mkdir()
     monkeypatch.setenv("PATH", str(directory))
-    for name in ("SOURCE_DATE_EPOCH", "STORAGE_DRIVER", "BUILDAH_ISOLATION"):
+    for name in ("SOURCE_DATE_EPOCH", "STORAGE_DRIVER", "CONTAINERS_STORAGE_CONF", "BUILDAH_ISOLATION"):
         monkeypatch.delenv(name, raising=False)
     return FakeTools(directory)
 

@@ -161,7 +161,7 @@ def test_an_engine_that_does_not_say_what_it_loaded(tools: FakeTools) -> None:
         load(Tool("docker", str(tools.directory / "docker")), Path("i.tar"))
 
 
-def test_buildah_runs_in_a_chroot_with_the_archives_read_only() -> None:
+def test_buildah_runs_in_a_chroot_with_the_archives_read_only(tools: FakeTools) -> None:
     container = ChrootContainer(Tool("buildah", "/b"), "c", ["/p", "serve"], ["/h"], "/store", {"QEMU_CPU": "max"})
     assert container.run_command(container.inside) == [
         *("/b", "--storage-driver", "overlay", "run", "--isolation", "chroot"),

@@ -44,7 +44,7 @@ def test_no_tool_is_one_sentence(tools: FakeTools) -> None:
 def test_buildah_builds_in_a_chroot_in_dockers_format_at_one_time(tools: FakeTools) -> None:
     assert build_command(BUILDAH, job()) == [
         *("/usr/bin/buildah", "--storage-driver", "overlay", "build"),
-        *("--format", "docker", "--layers", "--timestamp", "315532800", "--isolation", "chroot"),
+        *("--format", "docker", "--layers", "--no-cache", "--timestamp", "315532800", "--isolation", "chroot"),
         *("--platform", "linux/arm64", "--file", "/c/Dockerfile.arm64", "--tag", "m:1"),
         *("--build-arg", "BASE_IMAGE=docker.io/library/debian@sha256:00", "--build-arg", "VERSION=0.1"),
         "/c",
@@ -66,11 +66,11 @@ def test_the_users_own_storage_and_isolation_stand(tools: FakeTools, monkeypatch
     monkeypatch.setenv("STORAGE_DRIVER", "vfs")
     monkeypatch.setenv("BUILDAH_ISOLATION", "rootless")
     command = build_command(BUILDAH, job())
-    assert command[1:3] == ["--storage-driver", "vfs"]
+    assert command[1] == "build"
     assert command[command.index("--isolation") + 1] == "rootless"
 
 
-def test_docker_writes_the_archive_in_the_build_and_the_others_after_it() -> None:
+def test_docker_writes_the_archive_in_the_build_and_the_others_after_it(tools: FakeTools) -> None:
     output = Path("/out/i.tar")
     command = build_command(DOCKER, job(output=output))
     assert "type=oci,dest=/out/i.tar,rewrite-timestamp=true" in command
@@ -86,7 +86,7 @@ def test_docker_writes_the_archive_in_the_build_and_the_others_after_it() -> Non
     assert not any(one.startswith("type=oci") for one in build_command(DOCKER, job()))
 
 
-def test_an_image_is_exported_in_the_format_that_keeps_the_health_check() -> None:
+def test_an_image_is_exported_in_the_format_that_keeps_the_health_check(tools: FakeTools) -> None:
     output = Path("/out/i.tar")
     assert export_command(BUILDAH, "m", output)[-1] == "docker-archive:/out/i.tar"
     assert "docker-archive" in export_command(PODMAN, "m", output)
