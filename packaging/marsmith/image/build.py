@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -101,21 +102,11 @@ def build(options: Options, progress: Progress = silent) -> Built:
     return Built(tag, tool.name, options.platform, models, options.output, sbom, digest, size, notes)
 
 
-def _beside(output: Path | None) -> tempfile.TemporaryDirectory[str] | _Nowhere:
-    """A directory on the output's file system, so that what is in it can take the output's name at once."""
+def _beside(output: Path | None) -> AbstractContextManager[str]:
+    """A directory on the output's file system, so that what is in it can take the output's name at once; "" if none."""
     if output is None:
-        return _Nowhere()
+        return nullcontext("")
     return tempfile.TemporaryDirectory(dir=output.absolute().parent, prefix=f".{output.name}.")
-
-
-class _Nowhere:
-    """No directory."""
-
-    def __enter__(self) -> str:
-        return ""
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
 
 def _write(

@@ -134,10 +134,10 @@ class ChrootContainer:
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """End a process and all below it; TorchServe's are in sessions of their own."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        below = psutil.Process(process.pid).children(recursive=True)
-        for one in (*reversed(below), process):
-            with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
+        for one in reversed(psutil.Process(process.pid).children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):
                 one.kill()
+    process.kill()
     process.wait()
 
 

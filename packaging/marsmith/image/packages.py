@@ -77,7 +77,7 @@ def locked(path: Path, tree: Tree, architecture: str, below: str) -> dict[str, s
     except (OSError, UnicodeDecodeError) as error:
         raise ImageError(f"The lock file {path} cannot be read ({error}): name yours with --lock.") from None
     environment = _environment(tree, architecture, below)
-    versions = {}
+    versions: dict[str, str] = {}
     for line in lines(text):
         one = line.requirement
         if one is None:

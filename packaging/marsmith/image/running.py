@@ -16,11 +16,11 @@ from marsmith.progress import Progress, silent
 END_TIMEOUT_S = 10
 # "STEP 3/9: RUN …" of buildah and podman, "#8 [runtime 3/9] RUN …" of buildx.
 STEP = re.compile(r"(?:\[[^\]]*\] )?STEP \d+(?:/\d+)?: .+|#\d+ \[(?:[\w.-]+ )*\d+/\d+\] .+")
-# What a step itself prints, with buildx's number and time before it.
-BUILDX_OUTPUT = re.compile(r"#\d+ \d+\.\d+ (.+)")
+# What a step itself prints, with buildx's number, where it has one, and time before it.
+BUILDX_OUTPUT = re.compile(r"(?:#\d+ )?\d+\.\d+ (.+)")
 # How the tools close: their own words about a step that has failed, without its reason.
 CLOSING = re.compile(
-    r"(?:Error|error|ERROR)(?::| building)|time=\S+ level=|ERRO\[|WARN\[|Finished$|exit status \d+$|subprocess exited"
+    r"[Ee]rror:? building at STEP|ERROR: failed to solve|time=\S+ level=|ERRO\[|WARN\[|Finished$|exit status \d+$|subprocess exited"
     r"|#\d+ (?:ERROR|CANCELED|DONE|CACHED)|-{3,}|\s*>\s|>>>|Dockerfile\S*:\d+|\s*\d+ \|"
 )
 

@@ -96,7 +96,7 @@ def sha256(data: bytes) -> str:
 
 
 def _config(layers: Sequence[bytes], config: Mapping[str, Any], architecture: str, history: Sequence[str]) -> bytes:
-    rows = [{"created_by": f"STEP {number}"} for number in range(1, len(layers) + 1)]
+    rows: list[dict[str, Any]] = [{"created_by": f"STEP {number}"} for number in range(1, len(layers) + 1)]
     rows += [{"created_by": step, "empty_layer": True} for step in history]
     document = {
         "architecture": architecture,

@@ -27,14 +27,14 @@ def tree(tmp_path: Path, *layers: Files) -> Tree:
 
 
 def test_a_whiteout_deletes_what_lies_below_it_and_nothing_beside(tmp_path: Path) -> None:
-    lower = {"a": DIRECTORY, "a/b": b"1", "a/b2": b"2", "c/d/e": b"3", "c/d2": b"4"}
-    upper = {"a/.wh.b": b"", "c/.wh.d": b""}
+    lower: Files = {"a": DIRECTORY, "a/b": b"1", "a/b2": b"2", "c/d/e": b"3", "c/d2": b"4"}
+    upper: Files = {"a/.wh.b": b"", "c/.wh.d": b""}
     assert set(tree(tmp_path, lower, upper).files) == {"a", "a/b2", "c/d2"}
 
 
 def test_an_opaque_directory_keeps_only_what_its_own_layer_holds(tmp_path: Path) -> None:
-    lower = {"a": DIRECTORY, "a/b": b"1", "a/c/d": b"2", "ab": b"3"}
-    upper = {"a/new": b"4", "a": DIRECTORY, "a/.wh..wh..opq": b""}
+    lower: Files = {"a": DIRECTORY, "a/b": b"1", "a/c/d": b"2", "ab": b"3"}
+    upper: Files = {"a/new": b"4", "a": DIRECTORY, "a/.wh..wh..opq": b""}
     assert set(tree(tmp_path, lower, upper).files) == {"a", "ab", "a/new"}
 
 
@@ -72,7 +72,7 @@ def test_content_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_secret_that_a_later_layer_deletes_or_covers_still_counts(tmp_path: Path) -> None:
-    lower = {"a.pem": PRIVATE_KEY, "b.pem": PRIVATE_KEY, "c.pem": PRIVATE_KEY}
+    lower: Files = {"a.pem": PRIVATE_KEY, "b.pem": PRIVATE_KEY, "c.pem": PRIVATE_KEY}
     found = tree(tmp_path, lower, {".wh.a.pem": b"", "b.pem": b"nothing"})
     assert [(one.path, one.layer, one.kind, one.deleted) for one in found.secrets] == [
         ("a.pem", 0, "a private key", True),
@@ -95,7 +95,7 @@ def test_a_secret_that_a_later_layer_deletes_or_covers_still_counts(tmp_path: Pa
     ],
 )
 def test_links_are_followed_inside_the_image(tmp_path: Path, path: str, leads_to: str | None) -> None:
-    files = {
+    files: Files = {
         "usr/bin": DIRECTORY,
         "usr/bin/python3": b"",
         "usr/bin/python": link("python3"),
@@ -110,15 +110,15 @@ def test_links_are_followed_inside_the_image(tmp_path: Path, path: str, leads_to
 
 def test_archives_are_taken_out_of_the_layer_that_has_them_last(tmp_path: Path) -> None:
     store = "opt/model-store"
-    lower = {f"{store}/a.mar": b"old", f"{store}/gone.mar": b"x", f"{store}/notes.txt": b"y"}
-    upper = {f"{store}/a.mar": b"new", f"{store}/.wh.gone.mar": b"", f"{store}/b.mar": b"b"}
+    lower: Files = {f"{store}/a.mar": b"old", f"{store}/gone.mar": b"x", f"{store}/notes.txt": b"y"}
+    upper: Files = {f"{store}/a.mar": b"new", f"{store}/.wh.gone.mar": b"", f"{store}/b.mar": b"b"}
     image = read_image(docker_archive(tmp_path / "i.tar", lower, upper))
     found = extract(image, archives_in(read_tree(image, lambda _: False)), tmp_path)
     assert {path.name: path.read_bytes() for path in found} == {"a.mar": b"new", "b.mar": b"b"}
 
 
 def test_an_archive_that_is_a_link_cannot_be_taken_out(tmp_path: Path) -> None:
-    files = {"data/x": b"1", "opt/model-store/a.mar": hard_link("data/x")}
+    files: Files = {"data/x": b"1", "opt/model-store/a.mar": hard_link("data/x")}
     image = read_image(docker_archive(tmp_path / "i.tar", files))
     with pytest.raises(ImageError, match=r"a\.mar is a link"):
         extract(image, archives_in(read_tree(image, lambda _: False)), tmp_path)
