@@ -183,4 +183,6 @@ def what_may_differ(tool: Tool, options: Options, dockerfile: str) -> list[str]:
         notes.append("Debian's packages are those that its mirror has on the day of the build.")
     if tool.name == "docker":
         notes.append("Files in the image that docker keeps have the time of the build; those of --output do not.")
+    else:
+        notes.append(f"The image's digest: its history names {tool.name}'s intermediate images. Its layers do not.")
     return notes

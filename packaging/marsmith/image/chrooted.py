@@ -111,13 +111,14 @@ class ChrootContainer:
         return code
 
     def _program(self) -> psutil.Process:
-        """The process that runs `inside`: the first below buildah's own, with an emulator before it or not."""
+        """The process that runs `inside`, with an emulator before it or not; buildah's own say the same after theirs."""
         assert self._process is not None  # noqa: S101 - `stop` has looked
         ours = psutil.Process(self._process.pid)
         for process in sorted(ours.children(recursive=True), key=lambda one: one.create_time()):
             with contextlib.suppress(psutil.Error):
                 arguments = process.cmdline()
-                if arguments[-len(self.inside) + 1 :] == self.inside[1:] and self.tool.path not in arguments[:1]:
+                own = Path(arguments[0]).name.startswith(self.tool.name) if arguments else True
+                if not own and arguments[-len(self.inside) :][1:] == self.inside[1:]:
                     return process
         raise ImageError("The container's program is not to be found among its processes: check with another --tool.")
 

@@ -20,7 +20,8 @@ STEP = re.compile(r"(?:\[[^\]]*\] )?STEP \d+(?:/\d+)?: .+|#\d+ \[(?:[\w.-]+ )*\d
 BUILDX_OUTPUT = re.compile(r"(?:#\d+ )?\d+\.\d+ (.+)")
 # How the tools close: their own words about a step that has failed, without its reason.
 CLOSING = re.compile(
-    r"[Ee]rror:? building at STEP|ERROR: failed to solve|time=\S+ level=|ERRO\[|WARN\[|Finished$|exit status \d+$|subprocess exited"
+    r"[Ee]rror:? building at STEP|ERROR: failed to solve|time=\S+ level=|ERRO\[|WARN\[|Finished$|exit status \d+$"
+    r"|subprocess exited"
     r"|#\d+ (?:ERROR|CANCELED|DONE|CACHED)|-{3,}|\s*>\s|>>>|Dockerfile\S*:\d+|\s*\d+ \|"
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from rich.markup import escape
 from rich.table import Table
 
@@ -14,6 +16,8 @@ MARKS = {"ok": "✓", "wrong": "[red]✗[/]", "note": "—"}
 # Of many files these are enough to see what they have in common; --json has them all.
 SHOWN_FILES = 8
 SHOWN_STEP_CHARACTERS = 80
+# "|1 NAME=VALUE /bin/sh -c ", as docker and buildah note what a step was run with.
+SHELL = re.compile(r"^(?:\|\d+ .*?)?/bin/sh -c (?:#\(nop\) )?")
 
 
 def results_table(report: Report) -> Table:
@@ -39,8 +43,8 @@ def layers_table(report: Report) -> Table:
 
 
 def _step(layer: LayerSize) -> str:
-    """The step without the shell before it."""
-    text = " ".join(layer.created_by.split()).removeprefix("/bin/sh -c ").removeprefix("#(nop) ")
+    """The step without the build arguments and the shell before it."""
+    text = SHELL.sub("", " ".join(layer.created_by.split()))
     return printable(text if len(text) <= SHOWN_STEP_CHARACTERS else f"{text[:SHOWN_STEP_CHARACTERS]}…")
 
 

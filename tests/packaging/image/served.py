@@ -26,7 +26,8 @@ signal.signal(signal.SIGTERM, stop)
 server.serve_forever()
 """
 HEALTH = [sys.executable, "-c", "import socket; socket.create_connection(('127.0.0.1', 8080), 1).close()"]
-# What runs a container's command on the machine itself: as buildah does in a chroot, but without one.
+# What runs a container's command on the machine itself: as buildah does in a chroot, but without one. As there, a
+# process of buildah's own stands between, whose arguments end with the command too.
 FAKE_BUILDAH = """#!{python}
 import json, subprocess, sys
 with open({record!r}, "a") as stream:
@@ -34,7 +35,10 @@ with open({record!r}, "a") as stream:
 if "from" in sys.argv:
     print("working-container")
 elif "run" in sys.argv:
-    sys.exit(subprocess.run(sys.argv[sys.argv.index("--") + 1:]).returncode)
+    code = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode)"
+    inside = sys.argv[sys.argv.index("--") + 1:]
+    between = subprocess.run(["buildah-chroot-exec", "-I", "-c", code, *inside], executable=sys.executable)
+    sys.exit(between.returncode)
 """
 
 
