@@ -12,7 +12,8 @@ MarsmithError
 ├── SigningError      a key or a signature cannot be made or used
 ├── ServerError       TorchServe does not start, or a model does not become ready
 ├── ClientError       a server cannot be reached
-├── ContainerError    the container image cannot serve on this machine, or as its environment asks
+├── ImageError        a container image cannot be built, read or run
+├── ContainerError    a container cannot serve on this machine, or as its environment asks
 └── TuneError         nothing can be tuned, or nothing can be recommended
 """
 
@@ -67,8 +68,12 @@ class ClientError(MarsmithError):
     """The server cannot be reached, or does not know the model."""
 
 
+class ImageError(MarsmithError):
+    """A container image cannot be built, is none, or does not run."""
+
+
 class ContainerError(MarsmithError):
-    """The container image cannot serve on this machine, or as its environment asks."""
+    """A container cannot serve on this machine, or as its environment asks."""
 
 
 class TuneError(MarsmithError):

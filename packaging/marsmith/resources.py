@@ -22,3 +22,18 @@ def worker_site() -> Path:
 def config_properties() -> Path:
     """The TorchServe configuration that Marsmith serves with."""
     return _ROOT / "config.properties"
+
+
+def dockerfile() -> Path:
+    """The Dockerfile of the ARM64 image."""
+    return _ROOT / "Dockerfile.arm64"
+
+
+def image_lock() -> Path:
+    """The exact versions, with digests, of what the ARM64 image installs."""
+    return (_ROOT if _ROOT == _DATA else _ROOT / "packaging") / "requirements-arm64.lock"
+
+
+def checkout() -> Path | None:
+    """The checkout that Marsmith runs from; None where it is installed."""
+    return None if _ROOT == _DATA else _ROOT

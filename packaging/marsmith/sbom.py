@@ -5,39 +5,21 @@ https://cyclonedx.org/docs/1.6/json/. Nothing here depends on the clock, the mac
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, metadata, version
-from uuid import UUID, uuid5
 
 from cyclonedx.model import HashAlgorithm, HashType, Property
 from cyclonedx.model.bom import Bom, BomMetaData
 from cyclonedx.model.component import Component, ComponentType, Pedigree
-from cyclonedx.model.license import DisjunctiveLicense, License, LicenseAcknowledgement, LicenseExpression
+from cyclonedx.model.license import License
 from cyclonedx.model.tool import ToolRepository
-from cyclonedx.output import make_outputter
-from cyclonedx.schema import OutputFormat, SchemaVersion
-from cyclonedx.spdx import is_supported_id
-from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
-from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
+from marsmith.bill import declared_licences, licence, write_bill
 from marsmith.checkpoint import Checkpoint
 from marsmith.errors import ArchiveError
 from marsmith.provenance import origin
 from marsmith.recipe import Recipe
-from marsmith.serving import dump_json
-
-SCHEMA = SchemaVersion.V1_6
-# A random UUID of our own: a bill's serial number is the UUIDv5 of its content in this namespace.
-SERIAL_NUMBERS = UUID("0f05bbdf-5b1e-4e5a-a9ed-f72e30ecdb22")
-# The licence classifiers of PyPI that mean exactly one SPDX licence, by PEP 639's appendix; "Apache" and "BSD" do not.
-CLEAR_CLASSIFIERS = {
-    "License :: OSI Approved :: ISC License (ISCL)": "ISC",
-    "License :: OSI Approved :: MIT License": "MIT",
-    "License :: OSI Approved :: Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
-}
 
 
 def sbom(recipe: Recipe, checkpoint: Checkpoint | None, requirements: bytes, files: Mapping[str, str]) -> bytes:
@@ -62,7 +44,12 @@ def sbom(recipe: Recipe, checkpoint: Checkpoint | None, requirements: bytes, fil
     )
     bom.register_dependency(model, [handlers, *packages])
     bom.register_dependency(handlers, packages)
-    return _document(bom)
+    try:
+        return write_bill(bom)
+    except ValueError as error:
+        raise ArchiveError(
+            f"The archive's bill of materials would not be CycloneDX: {error}. Change what it names."
+        ) from None
 
 
 def _model(recipe: Recipe, checkpoint: Checkpoint | None, files: Mapping[str, str]) -> Component:
@@ -79,7 +66,7 @@ def _model(recipe: Recipe, checkpoint: Checkpoint | None, files: Mapping[str, st
         version=recipe.version,
         bom_ref="model",
         description=recipe.description,
-        licenses=[_licence(recipe.license)] if recipe.license else [],
+        licenses=[licence(recipe.license)] if recipe.license else [],
         pedigree=Pedigree(ancestors=map(_ancestor, ancestors)) if ancestors else None,
         properties=[Property(name=f"marsmith:{name}", value=value) for name, value in properties.items()],
         components=[
@@ -126,35 +113,4 @@ def _declared(name: str, release: str) -> list[License]:
         declared = metadata(name)
     except PackageNotFoundError:
         return []
-    if declared["Version"] != release:
-        return []
-    classifiers = [line for line in declared.get_all("Classifier", []) if line.startswith("License ::")]
-    # Of several classifiers nobody knows whether all apply, or one of them (PEP 639).
-    clear = [CLEAR_CLASSIFIERS[line] for line in classifiers if len(classifiers) == 1 and line in CLEAR_CLASSIFIERS]
-    for text in (*declared.get_all("License-Expression", []), *declared.get_all("License", []), *clear):
-        with suppress(InvalidLicenseExpression):
-            return [_licence(canonicalize_license_expression(text))]
-    return []
-
-
-def _licence(expression: str) -> License:
-    acknowledgement = LicenseAcknowledgement.DECLARED
-    if is_supported_id(expression):
-        return DisjunctiveLicense(id=expression, acknowledgement=acknowledgement)
-    return LicenseExpression(expression, acknowledgement=acknowledgement)
-
-
-def _document(bom: Bom) -> bytes:
-    """The bill as JSON that keeps to its schema. Raises ArchiveError."""
-    document = json.loads(make_outputter(bom, OutputFormat.JSON, SCHEMA).output_as_string())
-    # The library puts the clock and chance here.
-    del document["metadata"]["timestamp"]
-    del document["serialNumber"]
-    content = json.dumps(document, sort_keys=True)
-    document["serialNumber"] = uuid5(SERIAL_NUMBERS, content).urn
-    text = dump_json(document)
-    fault = JsonStrictValidator(SCHEMA).validate_str(text.decode("utf-8"))
-    if fault is not None:
-        reason = str(fault).splitlines()[0]
-        raise ArchiveError(f"The archive's bill of materials would not be CycloneDX: {reason}. Change what it names.")
-    return text
+    return declared_licences(declared) if declared["Version"] == release else []

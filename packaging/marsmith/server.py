@@ -251,7 +251,7 @@ def _end_java(launcher: int) -> None:
 
 
 def model_name(archive: Path, path: Path) -> str:
-    """The name of the model in `archive`, a copy of `path`. Raises ArchiveError and ServerError."""
+    """The name of the model in `archive`, a copy of `path`. Raises ArchiveError."""
     model = mapping(mar.read_json(archive, mar.MANIFEST).get("model"))
     if not {"modelName", "handler"} <= model.keys():
         raise ArchiveError(f"The manifest of {path} names no model and handler: TorchServe cannot serve it.")

@@ -33,7 +33,8 @@ def test_the_wheel_holds_exactly_the_package_and_its_data(wheel: Path) -> None:
         if file.suffix in {".py", ".xml", ".yaml"}
     }
     expected |= {f"marsmith/_data/handlers/{file.name}" for file in (ROOT / "handlers").glob("*.py")}
-    assert names == expected | {"marsmith/_data/config.properties"}
+    data = ("config.properties", "Dockerfile.arm64", "requirements-arm64.lock")
+    assert names == expected | {f"marsmith/_data/{name}" for name in data}
 
 
 def test_an_installed_marsmith_finds_its_data(wheel: Path, tmp_path: Path) -> None:
@@ -41,7 +42,8 @@ def test_an_installed_marsmith_finds_its_data(wheel: Path, tmp_path: Path) -> No
         zip_file.extractall(tmp_path)
     code = (
         "import marsmith.configuration as c, marsmith.resources as r; print(r.__file__); "
-        "print((r.handlers_tree() / 'base.py').is_file(), r.config_properties().is_file(), c.METRICS.is_file())"
+        "print((r.handlers_tree() / 'base.py').is_file(), r.config_properties().is_file(), c.METRICS.is_file(), "
+        "r.dockerfile().is_file(), r.image_lock().is_file(), r.checkout() is None)"
     )
     command = [sys.executable, "-c", code]
     result = subprocess.run(
@@ -49,4 +51,4 @@ def test_an_installed_marsmith_finds_its_data(wheel: Path, tmp_path: Path) -> No
     )
     where, found = result.stdout.splitlines()
     assert Path(where).is_relative_to(tmp_path)
-    assert found == "True True True"
+    assert found == "True True True True True True"

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from marsmith.cli import archiver, archives, serving, trust, tuning
+from marsmith.cli import archiver, archives, image, serving, trust, tuning
 from marsmith.cli.console import err, escape
 from marsmith.errors import MarsmithError
 
@@ -34,6 +34,7 @@ for command in (
 ):
     app.command()(command)
 app.command("test")(trust.replay)
+app.add_typer(image.app, name="image")
 
 
 def main() -> None:

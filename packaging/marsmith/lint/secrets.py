@@ -70,14 +70,18 @@ DOCUMENTED = b"EXAMPLE"  # in the keys of AWS's documentation
 
 def lint_secret(name: str, text: bytes) -> Iterator[Finding]:
     """At most one finding about a file: `text` is its beginning, empty when it is no text."""
-    kind = _by_name(name) or _by_content(text)
-    if kind:
+    if kind := secret(name, text):
         yield Finding(
             "M405",
             name,
             f"The file is or holds what looks like {kind}.",
             "Leave it out, and take the secret for known: replace it where it was issued.",
         )
+
+
+def secret(name: str, text: bytes) -> str | None:
+    """What kind of secret a file is by its name, or holds by its content; None for neither."""
+    return _by_name(name) or _by_content(text)
 
 
 def _by_name(name: str) -> str | None:

@@ -1,0 +1,145 @@
+"""`marsmith image check`: what an image is made of, and whether it serves."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from marsmith.errors import ArchiveError, ImageError, MarsmithError
+from marsmith.image import plan
+from marsmith.image.archive import Image, read_image
+from marsmith.image.chrooted import observe_chrooted
+from marsmith.image.engines import EngineContainer, load
+from marsmith.image.extract import archives_in, extract
+from marsmith.image.live import READY_TIMEOUT_S, Run, observe, run_results
+from marsmith.image.packages import is_record
+from marsmith.image.results import LayerSize, Report, Result, verdict
+from marsmith.image.running import run
+from marsmith.image.static import check_static
+from marsmith.image.tools import export_command, find_tool
+from marsmith.image.tree import Tree, read_tree
+from marsmith.paths import is_file
+from marsmith.progress import Progress, silent
+from marsmith.resources import image_lock
+from marsmith.server import model_name
+from marsmith.untrusted import mapping, strings
+from marsmith.verify import verify
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a check may be told: `image` is a file, or a name in the tool's storage."""
+
+    image: str
+    archives: Sequence[Path] = ()
+    tool: str | None = None
+    platform: str = plan.PLATFORM
+    lock: Path | None = None
+    static: bool = False
+    environ: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float = READY_TIMEOUT_S
+
+
+def check(options: Options, progress: Progress = silent) -> Report:
+    """Check an image. Raises ImageError when it cannot be read or run at all, ArchiveError for a given archive."""
+    with tempfile.TemporaryDirectory(prefix="marsmith-image-") as scratch:
+        path = _exported(options, Path(scratch), progress)
+        image = read_image(path, options.platform.split("/")[1] if "/" in options.platform else None)
+        tree = read_tree(image, is_record, progress)
+        sizes = zip(image.layers, tree.unpacked, strict=True)
+        layers = [LayerSize(layer.size, unpacked, layer.created_by) for layer, unpacked in sizes]
+        report = Report(options.image, image.format, image.digest, image.architecture, layers)
+        report.results += check_static(image, tree, options.lock or image_lock())
+        baked = _baked(image, tree, Path(scratch), progress)
+        report.results += check_archives(baked)
+        if not options.static:
+            report.results += run_results(_run(options, image, baked, Path(scratch), progress))
+    return report
+
+
+def _exported(options: Options, scratch: Path, progress: Progress) -> Path:
+    """The image as a file."""
+    path = Path(options.image)
+    if is_file(path):
+        return path
+    if path.suffix in (".tar", ".oci") or options.image.startswith((".", "/")):
+        raise ImageError(f"There is no image {path}: build it with marsmith image build --output.")
+    tool = find_tool(options.tool)
+    progress(f"exporting from {tool.name}")
+    exported = scratch / "image.tar"
+    run(export_command(tool, options.image, exported), f"Exporting {options.image} from {tool.name}")
+    return exported
+
+
+def _baked(image: Image, tree: Tree, scratch: Path, progress: Progress) -> list[Path]:
+    found = archives_in(tree)
+    if not found:
+        return []
+    progress("reading the archives")
+    directory = scratch / "baked"
+    directory.mkdir()
+    return extract(image, found, directory)
+
+
+def check_archives(archives: Sequence[Path]) -> list[Result]:
+    """Whether the archives in the image are what was built; nothing where there is none."""
+    wrong = []
+    for path in archives:
+        try:
+            problems = [problem.message for problem in verify(path).problems]
+        except MarsmithError as error:
+            problems = [str(error)]
+        wrong += [f"{path.name}: {problem}" for problem in problems[:1]]
+    good = f"{len(archives)} as they were built: {', '.join(path.name for path in archives)}"
+    bad = f"{len(wrong)} are not to be trusted: build the image again"
+    return [verdict("archives", wrong, good, bad)] if archives else []
+
+
+def _run(options: Options, image: Image, baked: Sequence[Path], scratch: Path, progress: Progress) -> Run:
+    tool = find_tool(options.tool)
+    inside = [*strings(image.config.get("Entrypoint")), *strings(image.config.get("Cmd"))]
+    health = strings(mapping(image.config.get("Healthcheck")).get("Test"))
+    health = health[1:] if health[:1] == ["CMD"] else list(plan.HEALTH)
+    store = _store(options.archives, scratch / "store") if options.archives else None
+    archives = sorted(store.iterdir()) if store else baked
+    platform = f"linux/{image.architecture}"
+    from_file = is_file(Path(options.image))
+    if tool.name == "buildah":
+        transport = "oci-archive" if image.format == "OCI" else "docker-archive"
+        source = f"{transport}:{Path(options.image).absolute()}" if from_file else options.image
+        return observe_chrooted(
+            tool,
+            source,
+            inside,
+            health,
+            archives,
+            platform=platform,
+            store=store,
+            environ=options.environ,
+            timeout_s=options.timeout_s,
+            progress=progress,
+        )
+    progress(f"loading into {tool.name}")
+    name = load(tool, Path(options.image)) if from_file else options.image
+    container = EngineContainer(tool, name, health, platform=platform, store=store, environ=options.environ)
+    return observe(container, archives, progress, options.timeout_s)
+
+
+def _store(archives: Sequence[Path], directory: Path) -> Path:
+    """A directory that holds the archives under their models' names, as the container wants them."""
+    directory.mkdir(mode=0o755)
+    for number, path in enumerate(archives):
+        copy = directory / f"{number}.copy"
+        try:
+            shutil.copyfile(path, copy)
+        except OSError as error:
+            raise ArchiveError(f"{path} cannot be copied to be served: {error.strerror or error}.") from None
+        report = verify(copy)
+        report.path = path
+        report.require_ok()
+        copy.chmod(0o644)
+        copy.rename(directory / f"{model_name(copy, path)}.mar")
+    return directory
