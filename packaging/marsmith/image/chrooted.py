@@ -111,7 +111,7 @@ class ChrootContainer:
         return code
 
     def _program(self) -> psutil.Process:
-        """The process that runs `inside`, with an emulator before it or not; buildah's own say the same after theirs."""
+        """The process that runs `inside`, with an emulator before it or not; buildah itself names it too."""
         assert self._process is not None  # noqa: S101 - `stop` has looked
         ours = psutil.Process(self._process.pid)
         for process in sorted(ours.children(recursive=True), key=lambda one: one.create_time()):
