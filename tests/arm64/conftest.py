@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tests.arm64.archives import Archive, archives
 from tests.arm64.comparison import Comparison
 from tests.arm64.drive import Run
 from tests.arm64.image import build_image, lay_context, size
-from tests.arm64.tools import ROOT, missing
+from tests.arm64.tools import ROOT, alone, buildah, missing
 
 # Graviton3 has products of bf16, Graviton2 has none.
 CPUS = ("neoverse-v1", "neoverse-n1")
@@ -25,9 +26,11 @@ COMPARISONS = pytest.StashKey[list[Comparison]]()
 
 
 @pytest.fixture(scope="session")
-def tools() -> None:
+def tools() -> Iterator[None]:
     if reason := missing():
         pytest.skip(f"THE ARM64 IMAGE IS NOT TESTED: {reason}")
+    with alone():
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -44,10 +47,12 @@ def built(store: Path) -> dict[str, Archive]:
 
 
 @pytest.fixture(scope="session")
-def image(built: dict[str, Archive], store: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def image(built: dict[str, Archive], store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     context = tmp_path_factory.mktemp("context")
     lay_context(context, store)
     build_image(context)
+    yield
+    buildah("rmi", "--prune", "--force")
 
 
 @pytest.fixture(scope="session")

@@ -83,5 +83,6 @@ class Container:
         for process in self._family():
             process.kill()
         if self._process is not None:
-            self._process.wait(STOP_TIMEOUT_S)
+            self._process.kill()
+            self._process.wait()
         buildah("rm", self._name)

@@ -51,11 +51,15 @@ def lay_context(context: Path, store: Path) -> None:
 
 
 def build_image(context: Path) -> None:
-    """Build IMAGE. In the docker format, because the OCI format has no health check."""
-    command: list[str | Path] = ["build", "--isolation", "chroot", "--layers", "--platform", "linux/arm64"]
-    command += ["--pull-never", "--format", "docker", "--build-arg", f"BASE_IMAGE={BASE_IMAGE}"]
-    command += ["--build-arg", f"LOCK={LOCK.name}", "--tag", IMAGE, "--file", context / "Dockerfile.arm64", context]
-    buildah(*command)
+    """Build IMAGE from nothing: a cached layer would not notice that what it had mounted has changed.
+
+    In the docker format, because the OCI format has no health check.
+    """
+    command: list[str | Path] = ["build", "--isolation", "chroot", "--platform", "linux/arm64", "--pull-never"]
+    command += ["--no-cache", "--format", "docker", "--tag", IMAGE, "--file", context / "Dockerfile.arm64"]
+    for argument in (f"BASE_IMAGE={BASE_IMAGE}", f"LOCK={LOCK.name}", "PIP_NO_INDEX=1"):
+        command += ["--build-arg", argument]
+    buildah(*command, context)
 
 
 def configuration() -> dict[str, Any]:

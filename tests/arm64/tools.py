@@ -1,7 +1,10 @@
 """What .ci/arm64-tools installs, and how it is called."""
 
+import fcntl
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +23,15 @@ def missing() -> str | None:
     checked = subprocess.run([SCRIPT, "--check"], capture_output=True, text=True, check=False)
     assert checked.returncode in (0, NOT_THERE), checked.stderr
     return checked.stderr.strip() or None
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """While no other process uses the cache's images; what one that was killed left behind is removed."""
+    with (CACHE / "tests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        buildah("rm", "--all")
+        yield
 
 
 def environment() -> dict[str, str]:
