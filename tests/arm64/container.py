@@ -1,0 +1,88 @@
+"""One container of the image on an emulated CPU, in the network namespace that this process is in."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psutil
+
+from tests.arm64.image import IMAGE
+from tests.arm64.tools import buildah, environment
+
+# Under emulation a server takes a minute or two, and a health check some seconds.
+READY_TIMEOUT_S = 420
+STOP_TIMEOUT_S = 120
+HEALTH_INTERVAL_S = 2
+
+
+class Container:
+    """A container that starts as Docker starts it: by the entry point, command, user and environment of the image."""
+
+    def __init__(self, configuration: dict[str, Any], cpu: str, log: Path) -> None:
+        config = configuration["config"]
+        self._command: list[str] = [*config["Entrypoint"], *config["Cmd"]]
+        kind, *self._health = config["Healthcheck"]["Test"]
+        assert kind == "CMD"
+        self._cpu = cpu
+        self._log = log
+        self._name = f"marsmith-arm64-{os.getpid()}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        buildah("from", "--pull-never", "--name", self._name, IMAGE)
+        with self._log.open("wb") as log:
+            self._process = self._run(self._command, stdout=log, stderr=log)
+        return self
+
+    def _run(self, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        run = ["buildah", "run", "--isolation", "chroot", "--env", f"QEMU_CPU={self._cpu}", self._name, "--", *command]
+        return subprocess.Popen(run, env=environment(), stdin=subprocess.DEVNULL, **options)
+
+    def wait_healthy(self) -> float:
+        """Seconds until the health check says that every model is READY."""
+        begin = time.monotonic()
+        while self._run(self._health, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).wait() != 0:
+            assert self._process is not None
+            assert self._process.poll() is None, f"the container ended with {self._process.returncode}: {self.tail()}"
+            assert time.monotonic() - begin < READY_TIMEOUT_S, f"not healthy after {READY_TIMEOUT_S} s: {self.tail()}"
+            time.sleep(HEALTH_INTERVAL_S)
+        return time.monotonic() - begin
+
+    def terminate(self) -> None:
+        """What `docker stop` does first: SIGTERM to the entry point, and to it alone."""
+        self._family()[0].send_signal(signal.SIGTERM)
+
+    def wait(self) -> int:
+        """The container's exit code."""
+        assert self._process is not None
+        return self._process.wait(STOP_TIMEOUT_S)
+
+    def _family(self) -> list[psutil.Process]:
+        """The entry point and what it started; empty when it has ended."""
+        if self._process is None or self._process.poll() is not None:
+            return []
+        children = psutil.Process(self._process.pid).children(recursive=True)
+        # buildah starts itself again to change its root.
+        for child in children:
+            if self._command[-1] in child.cmdline()[-1:] and self._command[0] in child.cmdline():
+                return [child, *child.children(recursive=True)]
+        return []
+
+    def tail(self) -> str:
+        """The last lines that the container wrote."""
+        return "\n".join(self._log.read_text(encoding="utf-8", errors="replace").splitlines()[-40:])
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self._family():
+            process.kill()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        buildah("rm", self._name)

@@ -1,0 +1,97 @@
+"""Start a container, ask it every golden request, and stop it while it still answers.
+
+    unshare --net python -m tests.arm64.drive CPU STORE LOG RESULT
+
+Nothing but loopback is in the namespace. RESULT is a JSON object: see Run.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from marsmith import golden
+from marsmith.client import Client, direct_session
+from tests.arm64.container import Container
+from tests.arm64.image import configuration
+
+SERVER, METRICS = "http://127.0.0.1:8080", "http://127.0.0.1:8082/metrics"
+# Pictures take longest. These meet in one batch behind the first, so that the last is answered seconds later.
+SLOW_MODEL, SLOW_REQUESTS = "food-fp32", 8
+ACCEPTED = re.compile(rf'^ts_inference_requests_total{{.*model_name="{SLOW_MODEL}".*}} (\S+)$', re.MULTILINE)
+ACCEPTED_TIMEOUT_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one container did.
+
+    `answers` are the bodies by archive and request, None for any status but 200. When it was told to stop, `unanswered`
+    requests were under way; `last` holds the statuses of those and the ones sent with them.
+    """
+
+    cpu: str
+    ready_s: float
+    answers: dict[str, dict[str, Any]]
+    unanswered: int
+    last: list[int]
+    exit_code: int
+    stop_s: float
+
+
+def main(cpu: str, store: Path, log: Path, result: Path) -> None:
+    """Do it all, and write what was seen."""
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    with Container(configuration(), cpu, log) as container:
+        ready_s = container.wait_healthy()
+        answers = {path.stem: ask(path) for path in sorted(store.glob("*.mar"))}
+        before = accepted()
+        with ThreadPoolExecutor(SLOW_REQUESTS) as pool:
+            payload = requests_of(store / f"{SLOW_MODEL}.mar")[0].payload()
+            sent = [pool.submit(Client(SERVER).send, SLOW_MODEL, *payload) for _ in range(SLOW_REQUESTS)]
+            wait_accepted(before + SLOW_REQUESTS)
+            begin = time.monotonic()
+            container.terminate()
+            unanswered = sum(not one.done() for one in sent)
+            last = [one.result().status for one in sent]
+        exit_code = container.wait()
+        stop_s = time.monotonic() - begin
+    run = Run(cpu, ready_s, answers, unanswered, last, exit_code, stop_s)
+    result.write_text(json.dumps(asdict(run)), encoding="utf-8")
+
+
+def requests_of(archive: Path) -> list[golden.Request]:
+    """The archive's golden requests."""
+    recorded = golden.read(archive)
+    assert recorded is not None
+    return recorded.requests
+
+
+def ask(archive: Path) -> dict[str, Any]:
+    """The answers to the archive's golden requests, by their names."""
+    client = Client(SERVER)
+    found = {one.name: client.send(archive.stem, *one.payload()) for one in requests_of(archive)}
+    return {name: one.body if one.status == HTTPStatus.OK else None for name, one in found.items()}
+
+
+def accepted() -> float:
+    """How many requests the slow model's queue has taken."""
+    text = direct_session().get(METRICS, timeout=ACCEPTED_TIMEOUT_S).text
+    return sum(float(count) for count in ACCEPTED.findall(text))
+
+
+def wait_accepted(count: float) -> None:
+    """Return when that many requests have arrived."""
+    deadline = time.monotonic() + ACCEPTED_TIMEOUT_S
+    while accepted() < count:
+        assert time.monotonic() < deadline
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *map(Path, sys.argv[2:]))
