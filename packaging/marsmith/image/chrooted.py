@@ -111,7 +111,7 @@ class ChrootContainer:
         return code
 
     def _program(self) -> psutil.Process:
-        """The process that runs `inside`, with an emulator before it or not; buildah's own say the same after theirs."""
+        """The process that runs `inside`, with an emulator before it or not; those of buildah's own name it too."""
         assert self._process is not None  # noqa: S101 - `stop` has looked
         ours = psutil.Process(self._process.pid)
         for process in sorted(ours.children(recursive=True), key=lambda one: one.create_time()):
@@ -237,6 +237,8 @@ def main() -> None:
         say(error=str(error))
     except OSError as error:
         say(error=f"The container's network cannot be set up ({error.strerror}): use another --tool, or --static.")
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 if __name__ == "__main__":
