@@ -15,7 +15,7 @@ from pathlib import Path
 from marsmith.atomic import atomic
 from marsmith.errors import ImageError
 from marsmith.image.archive import Image, read_image
-from marsmith.image.context import DOCKERFILE, write_context
+from marsmith.image.context import DOCKERFILE, LOCK, write_context
 from marsmith.image.packages import is_record
 from marsmith.image.plan import PLATFORM
 from marsmith.image.running import run
@@ -145,6 +145,7 @@ def source_date_epoch(environ: Mapping[str, str]) -> int:
 def build_arguments(options: Options, epoch: int) -> dict[str, str]:
     """What the Dockerfile is told. Raises ImageError for an argument that is none, or that would stay as a secret."""
     arguments = {"VERSION": version("marsmith"), "REVISION": revision(checkout()), "SOURCE_DATE_EPOCH": str(epoch)}
+    arguments["LOCK"] = LOCK
     if options.wheels:
         arguments["PIP_NO_INDEX"] = "1"
     if options.base_image:

@@ -28,7 +28,7 @@ import psutil
 from marsmith.errors import ImageError, MarsmithError
 from marsmith.image import plan
 from marsmith.image.live import READY_TIMEOUT_S, Run, observe
-from marsmith.image.running import run
+from marsmith.image.running import END_TIMEOUT_S, run
 from marsmith.image.tools import Tool, command, isolation
 from marsmith.progress import Progress, silent
 
@@ -133,9 +133,17 @@ class ChrootContainer:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process and all below it; TorchServe's are in sessions of their own."""
+    """End all below a process, in whatever session they are; buildah then tidies up, or is ended as well."""
     with contextlib.suppress(psutil.NoSuchProcess):
         for one in reversed(psutil.Process(process.pid).children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if not one.name().startswith("buildah"):
+                    one.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(END_TIMEOUT_S)
+        return
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for one in psutil.Process(process.pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
                 one.kill()
     process.kill()
