@@ -37,9 +37,14 @@ def layers_table(report: Report) -> Table:
     for column in table.columns[:3]:
         column.justify = "right"
     for number, layer in enumerate(report.layers, 1):
-        table.add_row(str(number), size(layer.compressed), size(layer.unpacked), escape(_step(layer)))
-    table.add_row("all", size(report.compressed), size(report.unpacked), "", style="bold")
+        table.add_row(str(number), _size(layer.compressed), size(layer.unpacked), escape(_step(layer)))
+    table.add_row("all", _size(report.compressed), size(report.unpacked), "", style="bold")
     return table
+
+
+def _size(count: int | None) -> str:
+    """Of layers that the file holds as they are, nothing is known of their size compressed."""
+    return "—" if count is None else size(count)
 
 
 def _step(layer: LayerSize) -> str:

@@ -33,6 +33,14 @@ def test_a_step_is_shown_without_the_shell_before_it(created_by: str, step: str)
     assert "2.0 KiB" in text
 
 
+def test_the_sum_is_known_where_each_layers_size_is() -> None:
+    layers = [LayerSize(1024, 1, "a"), LayerSize(1024, 1, "b")]
+    assert "2.0 KiB" in shown(layers_table(Report("m", "OCI", "sha256:00", "arm64", layers)))
+    unknown = Report("m", "docker", "sha256:00", "arm64", [LayerSize(None, 1, "a")])
+    assert unknown.compressed is None
+    assert shown(layers_table(unknown)).count("—") == 2
+
+
 def test_of_many_files_the_first_are_shown_and_markup_is_text() -> None:
     where = tuple(f"usr/bin/[red]{number}" for number in range(10))
     report = Report("m", "docker", "sha256:00", "arm64", [], [Result("setuid, setgid", "wrong", "10 files", where)])
