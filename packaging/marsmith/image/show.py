@@ -17,6 +17,7 @@ MARKS = {"ok": "✓", "wrong": "[red]✗[/]", "note": "—"}
 SHOWN_FILES = 8
 SHOWN_STEP_CHARACTERS = 80
 # "|1 NAME=VALUE /bin/sh -c ", as docker and buildah note what a step was run with.
+DIGEST, SHOWN_DIGITS = re.compile(r"\b[0-9a-f]{64}\b"), 12
 SHELL = re.compile(r"^(?:\|\d+ .*?)?/bin/sh -c (?:#\(nop\) )?")
 
 
@@ -48,8 +49,8 @@ def _size(count: int | None) -> str:
 
 
 def _step(layer: LayerSize) -> str:
-    """The step without the build arguments and the shell before it."""
-    text = SHELL.sub("", " ".join(layer.created_by.split()))
+    """The step without the build arguments and the shell before it; of digests their beginning."""
+    text = DIGEST.sub(lambda digest: digest[0][:SHOWN_DIGITS], SHELL.sub("", " ".join(layer.created_by.split())))
     return printable(text if len(text) <= SHOWN_STEP_CHARACTERS else f"{text[:SHOWN_STEP_CHARACTERS]}…")
 
 

@@ -22,6 +22,7 @@ def shown(table: object) -> str:
         ("/bin/sh -c apt-get update", "apt-get update"),
         ("|2 VERSION=1 LOCK=x /bin/sh -c pip install y", "pip install y"),
         ("/bin/sh -c #(nop) COPY file:1 in /", "COPY file:1 in /"),
+        (f"COPY dir:{'ab' * 32} in /opt", "COPY dir:abababababab in /opt"),
         ("RUN /bin/true # buildkit", "RUN /bin/true # buildkit"),
     ],
 )
