@@ -16,8 +16,8 @@ MARKS = {"ok": "✓", "wrong": "[red]✗[/]", "note": "—"}
 # Of many files these are enough to see what they have in common; --json has them all.
 SHOWN_FILES = 8
 SHOWN_STEP_CHARACTERS = 80
-# "|1 NAME=VALUE /bin/sh -c ", as docker and buildah note what a step was run with.
 DIGEST, SHOWN_DIGITS = re.compile(r"\b[0-9a-f]{64}\b"), 12
+# "|1 NAME=VALUE /bin/sh -c ", as docker and buildah note what a step was run with.
 SHELL = re.compile(r"^(?:\|\d+ .*?)?/bin/sh -c (?:#\(nop\) )?")
 
 
