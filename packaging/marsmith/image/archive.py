@@ -31,10 +31,13 @@ READ_ERRORS = (tarfile.TarError, zlib.error, OSError, EOFError)
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer: where it lies in the file, its size there in bytes, its sha256 unpacked, and what made it."""
+    """One layer: where it lies in the file, its bytes compressed, its sha256 unpacked, and what made it.
+
+    `size` is None where it is not compressed there, as in docker archives.
+    """
 
     member: str
-    size: int
+    size: int | None
     diff_id: str
     created_by: str
 
@@ -215,8 +218,10 @@ def _image(outer: _Outer, kind: Format, digest: str, config: dict[str, Any], mem
     )
 
 
-def _size(outer: _Outer, name: str) -> int:
-    return outer.stream(name).seek(0, 2)
+def _size(outer: _Outer, name: str) -> int | None:
+    stream = outer.stream(name)
+    compressed = stream.read(len(ZSTD)).startswith((GZIP, ZSTD))
+    return stream.seek(0, 2) if compressed else None
 
 
 def _list(value: Any) -> list[Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from marsmith.atomic import atomic
 from marsmith.errors import ImageError
 from marsmith.image.archive import Image, read_image
-from marsmith.image.context import DOCKERFILE, write_context
+from marsmith.image.context import DOCKERFILE, LOCK, write_context
 from marsmith.image.packages import is_record
 from marsmith.image.plan import PLATFORM
 from marsmith.image.running import run
@@ -97,7 +97,7 @@ def build(options: Options, progress: Progress = silent) -> Built:
         run(build_command(tool, job), f"Building the image with {tool.name}", progress)
         notes = what_may_differ(tool, options, (context / DOCKERFILE).read_text(encoding="utf-8"))
         image = _write(tool, tag, written, options.output, sbom, progress)
-    size = sum(layer.size for layer in image.layers) if image else 0
+    size = sum(layer.size or 0 for layer in image.layers) if image else 0
     digest = image.digest if image else ""
     return Built(tag, tool.name, options.platform, models, options.output, sbom, digest, size, notes)
 
@@ -145,6 +145,7 @@ def source_date_epoch(environ: Mapping[str, str]) -> int:
 def build_arguments(options: Options, epoch: int) -> dict[str, str]:
     """What the Dockerfile is told. Raises ImageError for an argument that is none, or that would stay as a secret."""
     arguments = {"VERSION": version("marsmith"), "REVISION": revision(checkout()), "SOURCE_DATE_EPOCH": str(epoch)}
+    arguments["LOCK"] = LOCK
     if options.wheels:
         arguments["PIP_NO_INDEX"] = "1"
     if options.base_image:
@@ -184,5 +185,5 @@ def what_may_differ(tool: Tool, options: Options, dockerfile: str) -> list[str]:
     if tool.name == "docker":
         notes.append("Files in the image that docker keeps have the time of the build; those of --output do not.")
     else:
-        notes.append(f"The image's digest: its history names {tool.name}'s intermediate images. Its layers do not.")
+        notes.append(f"The image's digest: its history names intermediate images of {tool.name}. The layers repeat.")
     return notes

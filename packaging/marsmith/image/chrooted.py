@@ -28,7 +28,7 @@ import psutil
 from marsmith.errors import ImageError, MarsmithError
 from marsmith.image import plan
 from marsmith.image.live import READY_TIMEOUT_S, Run, observe
-from marsmith.image.running import run
+from marsmith.image.running import END_TIMEOUT_S, run
 from marsmith.image.tools import Tool, command, isolation
 from marsmith.progress import Progress, silent
 
@@ -111,7 +111,7 @@ class ChrootContainer:
         return code
 
     def _program(self) -> psutil.Process:
-        """The process that runs `inside`, with an emulator before it or not; buildah itself names it too."""
+        """The process that runs `inside`, with an emulator before it or not; those of buildah's own name it too."""
         assert self._process is not None  # noqa: S101 - `stop` has looked
         ours = psutil.Process(self._process.pid)
         for process in sorted(ours.children(recursive=True), key=lambda one: one.create_time()):
@@ -133,9 +133,17 @@ class ChrootContainer:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process and all below it; TorchServe's are in sessions of their own."""
+    """End all below a process, in whatever session they are; buildah then tidies up, or is ended as well."""
     with contextlib.suppress(psutil.NoSuchProcess):
         for one in reversed(psutil.Process(process.pid).children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if not one.name().startswith("buildah"):
+                    one.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(END_TIMEOUT_S)
+        return
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for one in psutil.Process(process.pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
                 one.kill()
     process.kill()
@@ -237,6 +245,8 @@ def main() -> None:
         say(error=str(error))
     except OSError as error:
         say(error=f"The container's network cannot be set up ({error.strerror}): use another --tool, or --static.")
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 if __name__ == "__main__":

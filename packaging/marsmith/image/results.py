@@ -28,9 +28,9 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class LayerSize:
-    """A layer's bytes in the file and unpacked, and the step that made it."""
+    """A layer's bytes compressed (None where the file holds it as it is) and unpacked, and the step that made it."""
 
-    compressed: int
+    compressed: int | None
     unpacked: int
     created_by: str
 
@@ -52,9 +52,10 @@ class Report:
         return all(one.status != "wrong" for one in self.results)
 
     @property
-    def compressed(self) -> int:
-        """Bytes of all layers in the file."""
-        return sum(one.compressed for one in self.layers)
+    def compressed(self) -> int | None:
+        """Bytes of all layers compressed; None where one is not."""
+        sizes = [one.compressed for one in self.layers]
+        return None if None in sizes else sum(filter(None, sizes))
 
     @property
     def unpacked(self) -> int:

@@ -12,8 +12,10 @@ from marsmith.lint.secrets import secret
 # Settings of what fetches packages, where an address may hold a password.
 INDEX_SETTINGS = ("pip.conf", "pip.ini", "uv.toml", "sources.list", "*.sources", "*.list", "apt.conf", "auth.conf")
 ADDRESS_WITH_PASSWORD = re.compile(rb"[a-z][a-z0-9+.-]{1,20}://[^/\s:@]{0,200}:[^/\s:@$]{1,200}@", re.IGNORECASE)
-# Where packages carry the keys of their own tests, which anybody can download.
-PUBLIC_TEST_KEYS = re.compile(r"(?:^|/)(?:site|dist)-packages/.*/tests?/|(?:^|/)lib/python3\.\d+/test/")
+# Where packages carry keys and tokens of their own tests, which anybody can download.
+PUBLIC_TEST_KEYS = re.compile(
+    r"(?:^|/)(?:site|dist)-packages/.*/(?:tests?/|testing_utils\.py$)|(?:^|/)lib/python3\.\d+/test/"
+)
 # Names of variables whose value is a secret. A path or a switch is not: it says where one will be, or whether.
 NO_SECRET = re.compile(r"/.*|0|1|true|false|yes|no|on|off|none", re.IGNORECASE)
 SECRET_NAMES = re.compile(r"SECRET|PASSWORD|PASSWD|TOKEN|CREDENTIAL|API_?KEY|ACCESS_KEY|PRIVATE_KEY", re.IGNORECASE)

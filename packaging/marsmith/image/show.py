@@ -16,6 +16,7 @@ MARKS = {"ok": "✓", "wrong": "[red]✗[/]", "note": "—"}
 # Of many files these are enough to see what they have in common; --json has them all.
 SHOWN_FILES = 8
 SHOWN_STEP_CHARACTERS = 80
+DIGEST, SHOWN_DIGITS = re.compile(r"\b[0-9a-f]{64}\b"), 12
 # "|1 NAME=VALUE /bin/sh -c ", as docker and buildah note what a step was run with.
 SHELL = re.compile(r"^(?:\|\d+ .*?)?/bin/sh -c (?:#\(nop\) )?")
 
@@ -37,14 +38,19 @@ def layers_table(report: Report) -> Table:
     for column in table.columns[:3]:
         column.justify = "right"
     for number, layer in enumerate(report.layers, 1):
-        table.add_row(str(number), size(layer.compressed), size(layer.unpacked), escape(_step(layer)))
-    table.add_row("all", size(report.compressed), size(report.unpacked), "", style="bold")
+        table.add_row(str(number), _size(layer.compressed), size(layer.unpacked), escape(_step(layer)))
+    table.add_row("all", _size(report.compressed), size(report.unpacked), "", style="bold")
     return table
 
 
+def _size(count: int | None) -> str:
+    """Of layers that the file holds as they are, nothing is known of their size compressed."""
+    return "—" if count is None else size(count)
+
+
 def _step(layer: LayerSize) -> str:
-    """The step without the build arguments and the shell before it."""
-    text = SHELL.sub("", " ".join(layer.created_by.split()))
+    """The step without the build arguments and the shell before it; of digests their beginning."""
+    text = DIGEST.sub(lambda digest: digest[0][:SHOWN_DIGITS], SHELL.sub("", " ".join(layer.created_by.split())))
     return printable(text if len(text) <= SHOWN_STEP_CHARACTERS else f"{text[:SHOWN_STEP_CHARACTERS]}…")
 
 

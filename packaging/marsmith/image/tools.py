@@ -92,7 +92,7 @@ def build_command(tool: Tool, job: Job) -> list[str]:
         plain = ["--progress", "plain", "--provenance", "false", "--sbom", "false"]
         return command(tool, "buildx", "build", *plain, *common, *output, str(job.context))
     # Without the cache, which does not notice that what a step had mounted (lock file, wheels) has changed.
-    options = ["--format", "docker", "--layers", "--no-cache", "--timestamp", str(job.epoch)]
+    options = ["--format", "docker", "--layers", "--no-cache", "--force-rm", "--timestamp", str(job.epoch)]
     options += isolation(tool)
     if job.build_args.get("BASE_IMAGE", "").startswith(LOCAL):
         options.append("--pull-never" if tool.name == "buildah" else "--pull=never")

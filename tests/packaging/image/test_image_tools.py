@@ -44,7 +44,17 @@ def test_no_tool_is_one_sentence(tools: FakeTools) -> None:
 def test_buildah_builds_in_a_chroot_in_dockers_format_at_one_time(tools: FakeTools) -> None:
     assert build_command(BUILDAH, job()) == [
         *("/usr/bin/buildah", "--storage-driver", "overlay", "build"),
-        *("--format", "docker", "--layers", "--no-cache", "--timestamp", "315532800", "--isolation", "chroot"),
+        *(
+            "--format",
+            "docker",
+            "--layers",
+            "--no-cache",
+            "--force-rm",
+            "--timestamp",
+            "315532800",
+            "--isolation",
+            "chroot",
+        ),
         *("--platform", "linux/arm64", "--file", "/c/Dockerfile.arm64", "--tag", "m:1"),
         *("--build-arg", "BASE_IMAGE=docker.io/library/debian@sha256:00", "--build-arg", "VERSION=0.1"),
         "/c",
