@@ -43,7 +43,7 @@ def test_the_image_is_built_written_and_billed(
     assert "BASE_IMAGE=localhost/base" in building
     assert f"SOURCE_DATE_EPOCH={EPOCH}" in building
     assert "--pull-never" in building
-    assert "LOCK=requirements-arm64.lock" in building
+    assert "LOCK=packaging/requirements-arm64.lock" in building
     assert pushing[3:5] == ["push", "m:1"]
     assert (tmp_path / "context/model-store/sentiment.mar").is_file()
     assert not Path(building[-1]).exists()
