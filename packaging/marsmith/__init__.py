@@ -6,6 +6,7 @@ same names. Every error that a user can put right is a MarsmithError (see `marsm
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from marsmith.errors import MarsmithError
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from marsmith.builder import build
 
 __all__ = ["MarsmithError", "archive", "build"]
+
+# As in handlers/__init__.py: nothing is reported to ONNX Runtime's maker, here and in the servers started from here.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
 def __getattr__(name: str) -> Any:

@@ -46,7 +46,7 @@ FAILURES = (
 )
 OFFLINE = Path(__file__).with_name("offline.py")
 # What a worker needs of this process's environment; the rest could make a test pass here that fails elsewhere.
-ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "ORT_DISABLE_TELEMETRY")
 
 
 @dataclass(frozen=True, slots=True)
