@@ -4,12 +4,16 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
 from marsmith.atomic import atomic
 from tests.arm64.archives import Archive, scores
 from tests.arm64.drive import Run
+
+# Whether they have products of bf16: Graviton3 has, Graviton2 has not.
+CPUS = {"neoverse-v1": True, "neoverse-n1": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +28,22 @@ class Comparison:
     max_difference: float
 
 
-def compare(archive: Archive, run: Run) -> Comparison:
+def answers(runs: Iterable[Run], cpu: str, archive: str) -> dict[str, Any]:
+    """What an archive answered on a CPU, by the names of its requests."""
+    (found,) = (run.answers[archive] for run in runs if run.cpu == cpu and archive in run.answers)
+    return found
+
+
+def compare(archive: Archive, runs: Iterable[Run], cpu: str) -> Comparison:
     """Raises KeyError and TypeError where a request was not answered."""
+    answered = answers(runs, cpu, archive.name)
     alike, difference = 0, 0.0
     for name, body in archive.answers.items():
-        expected, got = scores(body), scores(run.answers[archive.name][name])
+        expected, got = scores(body), scores(answered[name])
         assert expected.keys() == got.keys()
         alike += max(expected, key=expected.__getitem__) == max(got, key=got.__getitem__)
         difference = max(difference, *(abs(expected[label] - got[label]) for label in expected))
-    return Comparison(archive.starter, archive.precision, run.cpu, len(archive.answers), alike, difference)
+    return Comparison(archive.starter, archive.precision, cpu, len(archive.answers), alike, difference)
 
 
 def table(found: Iterable[Comparison]) -> Table:
@@ -54,6 +65,7 @@ def write(file: Path, found: Sequence[Comparison], runs: Sequence[Run], size: st
         "runs": [
             {
                 "cpu": run.cpu,
+                "archives": run.way,
                 "ready_s": round(run.ready_s, 1),
                 "stop_s": round(run.stop_s, 1),
                 "exit_code": run.exit_code,

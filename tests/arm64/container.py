@@ -12,23 +12,28 @@ from typing import Any, Self
 import psutil
 
 from tests.arm64.image import IMAGE
-from tests.arm64.tools import buildah, environment
+from tests.arm64.tools import QEMU, buildah, environment
 
 # Under emulation a server takes a minute or two, and a health check some seconds.
 READY_TIMEOUT_S = 420
 STOP_TIMEOUT_S = 120
-HEALTH_INTERVAL_S = 2
+HEALTH_INTERVAL_S = 5
+MODEL_STORE = "/opt/model-store"
 
 
 class Container:
-    """A container that starts as Docker starts it: by the entry point, command, user and environment of the image."""
+    """A container that starts as Docker starts it: by the entry point, command, user and environment of the image.
 
-    def __init__(self, configuration: dict[str, Any], cpu: str, log: Path) -> None:
+    Where there is a `store`, it is mounted over the archives of the image.
+    """
+
+    def __init__(self, configuration: dict[str, Any], cpu: str, log: Path, store: Path | None) -> None:
         config = configuration["config"]
         self._command: list[str] = [*config["Entrypoint"], *config["Cmd"]]
         kind, *self._health = config["Healthcheck"]["Test"]
         assert kind == "CMD"
-        self._cpu = cpu
+        self._options = ["--isolation", "chroot", "--env", f"QEMU_CPU={cpu}"]
+        self._options += ["--volume", f"{store}:{MODEL_STORE}:ro"] if store else []
         self._log = log
         self._name = f"marsmith-arm64-{os.getpid()}"
         self._process: subprocess.Popen[bytes] | None = None
@@ -40,7 +45,7 @@ class Container:
         return self
 
     def _run(self, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        run = ["buildah", "run", "--isolation", "chroot", "--env", f"QEMU_CPU={self._cpu}", self._name, "--", *command]
+        run = ["buildah", "run", *self._options, self._name, "--", *command]
         return subprocess.Popen(run, env=environment(), stdin=subprocess.DEVNULL, **options)
 
     def wait_healthy(self) -> float:
@@ -66,10 +71,9 @@ class Container:
         """The entry point and what it started; empty when it has ended."""
         if self._process is None or self._process.poll() is not None:
             return []
-        children = psutil.Process(self._process.pid).children(recursive=True)
-        # buildah starts itself again to change its root.
-        for child in children:
-            if self._command[-1] in child.cmdline()[-1:] and self._command[0] in child.cmdline():
+        for child in psutil.Process(self._process.pid).children(recursive=True):
+            # Above it are buildah's own processes.
+            if child.cmdline()[:1] == [str(QEMU)]:
                 return [child, *child.children(recursive=True)]
         return []
 
