@@ -14,9 +14,9 @@ import psutil
 from tests.arm64.image import IMAGE
 from tests.arm64.tools import QEMU, buildah, environment
 
-# Under emulation a server takes a minute or two, and a health check some seconds.
+# Under emulation a server takes a minute or two, and an answer some seconds: more than production waits for.
 READY_TIMEOUT_S = 420
-STOP_TIMEOUT_S = 120
+DRAIN_S, STOP_TIMEOUT_S = 90, 120
 HEALTH_INTERVAL_S = 5
 MODEL_STORE = "/opt/model-store"
 
@@ -32,7 +32,7 @@ class Container:
         self._command: list[str] = [*config["Entrypoint"], *config["Cmd"]]
         kind, *self._health = config["Healthcheck"]["Test"]
         assert kind == "CMD"
-        self._options = ["--isolation", "chroot", "--env", f"QEMU_CPU={cpu}"]
+        self._options = ["--isolation", "chroot", "--env", f"QEMU_CPU={cpu}", "--env", f"DRAIN_SECONDS={DRAIN_S}"]
         self._options += ["--volume", f"{store}:{MODEL_STORE}:ro"] if store else []
         self._log = log
         self._name = f"marsmith-arm64-{os.getpid()}"
