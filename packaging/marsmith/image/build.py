@@ -95,7 +95,7 @@ def build(options: Options, progress: Progress = silent) -> Built:
         job = Job(context, context / DOCKERFILE, options.platform, tag, arguments, epoch, written)
         progress(f"building with {tool.name}")
         run(build_command(tool, job), f"Building the image with {tool.name}", progress)
-        notes = what_may_differ(tool, options, (context / DOCKERFILE).read_text(encoding="utf-8"))
+        notes = what_may_differ(tool, options)
         image = _write(tool, tag, written, options.output, sbom, progress)
     size = sum(layer.size or 0 for layer in image.layers) if image else 0
     digest = image.digest if image else ""
@@ -175,13 +175,11 @@ def revision(root: Path | None) -> str:
     return result.stdout.strip() if result.returncode == 0 else "unknown"
 
 
-def what_may_differ(tool: Tool, options: Options, dockerfile: str) -> list[str]:
+def what_may_differ(tool: Tool, options: Options) -> list[str]:
     """What keeps another build from giving the same layers, one sentence each."""
     notes = []
     if options.base_image and "@sha256:" not in options.base_image:
         notes.append(f"{options.base_image} is no digest: another image may have that name later.")
-    if "apt-get" in dockerfile and "snapshot.debian.org" not in dockerfile:
-        notes.append("Debian's packages are those that its mirror has on the day of the build.")
     if tool.name == "docker":
         notes.append("Files in the image that docker keeps have the time of the build; those of --output do not.")
     else:

@@ -136,12 +136,9 @@ def test_the_time_is_that_of_the_environment() -> None:
 def test_what_another_build_may_not_repeat_is_said() -> None:
     buildah, docker = Tool("buildah", "/b"), Tool("docker", "/d")
     pinned = Options(base_image="docker.io/library/debian@sha256:00")
-    (always,) = what_may_differ(buildah, pinned, "FROM x\n")
+    (always,) = what_may_differ(buildah, pinned)
     assert "history names intermediate images of buildah. The layers repeat." in always
-    base, _ = what_may_differ(buildah, Options(base_image="localhost/base"), "FROM x\n")
+    base, _ = what_may_differ(buildah, Options(base_image="localhost/base"))
     assert "localhost/base is no digest" in base
-    mirror, _ = what_may_differ(buildah, pinned, "RUN apt-get install y\n")
-    assert "its mirror has on the day" in mirror
-    assert what_may_differ(buildah, pinned, "RUN apt-get install y # snapshot.debian.org\n") == [always]
-    (note,) = what_may_differ(docker, pinned, "FROM x\n")
+    (note,) = what_may_differ(docker, pinned)
     assert "the time of the build" in note
