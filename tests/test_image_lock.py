@@ -1,7 +1,9 @@
 """The lock of the ARM64 image: what was tested, whole, and by hash."""
 
 import re
-from importlib.metadata import requires
+import subprocess
+import sys
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -43,3 +45,20 @@ def test_nothing_that_is_needed_is_missing_and_torch_is_not_there() -> None:
     assert closure == set(pins(LOCK))
     assert not closure & {"torch", "transformers", "onnx"}
     assert not left_out & closure
+
+
+def imported(*modules: str) -> set[str]:
+    """The packages of which a Python that imports these has a module."""
+    code = f"import sys, {', '.join(modules)}; print(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
+    command = [sys.executable, "-c", code]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split()
+    owners = packages_distributions()
+    return {canonicalize_name(owner) for name in found for owner in owners.get(name, ())}
+
+
+def test_what_runs_in_the_container_imports_nothing_else() -> None:
+    entry, health = imported("marsmith.container.entrypoint"), imported("marsmith.container.health")
+    handlers = imported("handlers.sentiment", "handlers.food", "handlers.text", "handlers.image", "handlers.engine")
+    assert {"cryptography", "requests", "psutil"} <= entry
+    assert {"onnxruntime", "tokenizers", "pillow"} <= handlers
+    assert (entry | health | handlers) - imported("os") - {"marsmith"} <= set(pins(LOCK))
