@@ -70,6 +70,8 @@ def environment(plan: Plan, settings: Settings, environ: Mapping[str, str]) -> d
     """
     tuned = {
         "OMP_NUM_THREADS": str(plan.threads),
+        # NumPy multiplies nothing here, and its idle threads may spin, which looks like work when requests are drained.
+        "OPENBLAS_NUM_THREADS": "1",
         "OMP_PROC_BIND": "false",
         "OMP_PLACES": "cores",
         "LRU_CACHE_CAPACITY": "1024",

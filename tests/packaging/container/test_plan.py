@@ -70,6 +70,8 @@ def test_workers_times_threads_is_no_more_than_the_cores(store: Path, cores: int
     assert (plan.workers, plan.threads) == (2, threads)
     environ = environment(plan, Settings(store), {})
     assert (environ["OMP_NUM_THREADS"], environ["MARSMITH_WORKERS"]) == (str(threads), "2")
+    # Whose idle threads would look like a worker that works.
+    assert environ["OPENBLAS_NUM_THREADS"] == "1"
 
 
 def test_pytorch_multiplies_in_bf16_only_where_every_archive_and_the_cpu_do(store: Path) -> None:
