@@ -24,7 +24,8 @@ MODEL_STORE = "/opt/model-store"
 class Container:
     """A container that starts as Docker starts it: by the entry point, command, user and environment of the image.
 
-    Where there is a `store`, it is mounted over the archives of the image.
+    The entry point is the first process of a process namespace, which changes what signals do. Where there is a
+    `store`, it is mounted over the archives of the image.
     """
 
     def __init__(self, configuration: dict[str, Any], cpu: str, log: Path, store: Path | None) -> None:
@@ -32,7 +33,8 @@ class Container:
         self._command: list[str] = [*config["Entrypoint"], *config["Cmd"]]
         kind, *self._health = config["Healthcheck"]["Test"]
         assert kind == "CMD"
-        self._options = ["--isolation", "chroot", "--env", f"QEMU_CPU={cpu}", "--env", f"DRAIN_SECONDS={DRAIN_S}"]
+        self._options = ["--isolation", "oci", "--runtime", "runc", "--network", "host"]
+        self._options += ["--env", f"QEMU_CPU={cpu}", "--env", f"DRAIN_SECONDS={DRAIN_S}"]
         self._options += ["--volume", f"{store}:{MODEL_STORE}:ro"] if store else []
         self._log = log
         self._name = f"marsmith-arm64-{os.getpid()}"
@@ -77,9 +79,13 @@ class Container:
                 return [child, *child.children(recursive=True)]
         return []
 
+    def wrote(self) -> str:
+        """All that the container wrote."""
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
     def tail(self) -> str:
         """The last lines that the container wrote."""
-        return "\n".join(self._log.read_text(encoding="utf-8", errors="replace").splitlines()[-40:])
+        return "\n".join(self.wrote().splitlines()[-40:])
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

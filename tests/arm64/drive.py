@@ -27,6 +27,8 @@ LAST_STARTER, LAST_REQUESTS = "sentiment", 3
 ACCEPTED = re.compile(rf'^ts_inference_requests_total{{.*model_name="{LAST_STARTER}-.*}} (\S+)$', re.MULTILINE)
 ACCEPTED_TIMEOUT_S = 60
 BAKED, MOUNTED = "baked", "mounted"
+# What the entry point says then.
+GAVE_UP = "requests are still unanswered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Run:
 
     `way` says whether its archives were baked in or mounted; `answers` are the bodies by archive and request, None for
     any status but 200. When it was told to stop, `unanswered` requests were under way; `last` holds the statuses of
-    those and the ones sent with them.
+    those and the ones sent with them. `gave_up` says whether it ended because the time to drain was over.
     """
 
     cpu: str
@@ -46,6 +48,7 @@ class Run:
     last: list[int]
     exit_code: int
     stop_s: float
+    gave_up: bool
 
 
 def main(cpu: str, way: str, store: Path, log: Path, result: Path) -> None:
@@ -67,7 +70,8 @@ def main(cpu: str, way: str, store: Path, log: Path, result: Path) -> None:
             last = [one.result().status for one in sent]
         exit_code = container.wait()
         stop_s = time.monotonic() - begin
-    run = Run(cpu, way, ready_s, answers, unanswered, last, exit_code, stop_s)
+        gave_up = GAVE_UP in container.wrote()
+    run = Run(cpu, way, ready_s, answers, unanswered, last, exit_code, stop_s, gave_up)
     result.write_text(json.dumps(asdict(run)), encoding="utf-8")
 
 

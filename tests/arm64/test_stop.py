@@ -15,3 +15,7 @@ def test_answers_that_were_under_way_arrive(runs: list[Run]) -> None:
 
 def test_it_ends_with_0(runs: list[Run]) -> None:
     assert [run.exit_code for run in runs] == [0] * len(runs)
+
+
+def test_it_ends_when_it_has_nothing_left_to_answer(runs: list[Run]) -> None:
+    assert not any(run.gave_up for run in runs)
