@@ -16,8 +16,8 @@ from tests.arm64 import comparison
 from tests.arm64.archives import Archive, archives
 from tests.arm64.comparison import CPUS, Comparison
 from tests.arm64.drive import BAKED, MOUNTED, Run
-from tests.arm64.image import IMAGE, build_image, lay_context, size
-from tests.arm64.tools import ROOT, alone, buildah, missing
+from tests.arm64.image import build_image, lay_context, size
+from tests.arm64.tools import IMAGE, ROOT, alone, buildah, missing
 
 # bf16 on its own: under emulation it takes most of the two minutes that TorchServe gives a worker to load.
 BAKED_IN: tuple[Precision, ...] = ("fp32", "int8")

@@ -11,8 +11,7 @@ from typing import Any, Self
 
 import psutil
 
-from tests.arm64.image import IMAGE
-from tests.arm64.tools import QEMU, buildah, environment
+from tests.arm64.tools import IMAGE, NAME, QEMU, buildah, environment
 
 # Under emulation a server takes a minute or two, and an answer some seconds: more than production waits for.
 READY_TIMEOUT_S = 420
@@ -37,7 +36,7 @@ class Container:
         self._options += ["--env", f"QEMU_CPU={cpu}", "--env", f"DRAIN_SECONDS={DRAIN_S}"]
         self._options += ["--volume", f"{store}:{MODEL_STORE}:ro"] if store else []
         self._log = log
-        self._name = f"marsmith-arm64-{os.getpid()}"
+        self._name = f"{NAME}-{os.getpid()}"
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:

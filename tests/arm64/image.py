@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.arm64.tools import BASE_IMAGE, CACHE, ROOT, buildah
+from tests.arm64.tools import BASE_IMAGE, CACHE, IMAGE, ROOT, buildah
 
-IMAGE = "localhost/marsmith-arm64-test"
 LOCK = ROOT / "packaging/requirements-arm64.lock"
 # Debian 12 has glibc 2.36: every older manylinux runs on it.
 GLIBC_MINORS = range(17, 37)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.arm64.image import IMAGE, configuration
-from tests.arm64.tools import buildah
+from tests.arm64.image import configuration
+from tests.arm64.tools import IMAGE, buildah
 
 pytestmark = [pytest.mark.arm64, pytest.mark.timeout(2400), pytest.mark.usefixtures("image")]
 

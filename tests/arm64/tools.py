@@ -12,6 +12,9 @@ SCRIPT = ROOT / ".ci/arm64-tools"
 CACHE = Path(os.environ.get("MARSMITH_ARM64_CACHE") or Path.home() / ".cache/marsmith-arm64")
 QEMU = CACHE / "qemu/usr/bin/qemu-aarch64"
 BASE_IMAGE = "localhost/marsmith-arm64-base"
+# What the tests' own image is called, and what the names of their containers begin with.
+NAME = "marsmith-arm64-test"
+IMAGE = f"localhost/{NAME}"
 NOT_THERE = 3
 BUILD_TIMEOUT_S = 1500
 
@@ -27,10 +30,13 @@ def missing() -> str | None:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """While no other process uses the cache's images; what one that was killed left behind is removed."""
+    """While no other process runs these tests; what one that was killed left behind is removed."""
     with (CACHE / "tests.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        buildah("rm", "--all")
+        if stale := buildah("containers", "--quiet", "--filter", f"name={NAME}").split():
+            buildah("rm", *stale)
+        if buildah("images", "--quiet", "--filter", f"reference={IMAGE}"):
+            buildah("rmi", "--force", IMAGE)
         yield
 
 
