@@ -112,8 +112,8 @@ def test_wheels_switch_the_index_off(tools: FakeTools, tmp_path: Path) -> None:
 
 
 def test_build_arguments_are_handed_on_and_checked(tools: FakeTools) -> None:
-    arguments = build_arguments(Options(build_args=["PIP_INDEX_URL=https://p.example/simple", "VERSION=9"]), EPOCH)
-    assert arguments["PIP_INDEX_URL"] == "https://p.example/simple"
+    arguments = build_arguments(Options(build_args=["PIP_INDEX_URL=https://p.example/wheels", "VERSION=9"]), EPOCH)
+    assert arguments["PIP_INDEX_URL"] == "https://p.example/wheels"
     assert arguments["VERSION"] == "9"
     assert arguments["REVISION"] == "unknown"
     with pytest.raises(ImageError, match="write it as NAME=VALUE"):
@@ -122,7 +122,7 @@ def test_build_arguments_are_handed_on_and_checked(tools: FakeTools) -> None:
 
 def test_a_password_in_a_build_argument_is_refused_and_not_repeated(tools: FakeTools) -> None:
     with pytest.raises(ImageError, match="PIP_INDEX_URL holds a password in an address") as raised:
-        build_arguments(Options(build_args=["PIP_INDEX_URL=https://me:hunter2@p.example/simple"]), EPOCH)
+        build_arguments(Options(build_args=["PIP_INDEX_URL=https://me:hunter2@p.example/wheels"]), EPOCH)
     assert "hunter2" not in str(raised.value)
 
 

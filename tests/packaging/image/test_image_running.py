@@ -21,7 +21,7 @@ Error: building at STEP "RUN false-cmd": while running runtime: exit status 127
 BUILDX = """#5 [1/3] FROM docker.io/library/debian
 #5 DONE 0.1s
 #6 [2/3] RUN pip install nosuch
-#6 0.512 Looking in indexes: https://p.example/simple
+#6 0.512 Looking in indexes: https://p.example/wheels
 #6 1.204 ERROR: No matching distribution found for nosuch
 #6 ERROR: process "/bin/sh -c pip install nosuch" did not complete successfully: exit code: 1
 ------

@@ -212,7 +212,7 @@ def test_a_secret_that_a_later_layer_deletes_is_still_there(tmp_path: Path) -> N
         (f"{SITE}/future/tests/ssl_key.pem", PRIVATE_KEY),
         (f"{SITE}/transformers/testing_utils.py", PRIVATE_KEY),
         ("usr/lib/python3.11/test/keycert.pem", PRIVATE_KEY),
-        ("etc/pip.conf", b"[global]\nindex-url = https://p.example/simple\n"),
+        ("etc/pip.conf", b"[global]\nindex-url = https://p.example/wheels\n"),
         ("etc/ssl/certs/ca.pem", b"-----BEGIN CERTIFICATE-----\nMIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG\n"),
     ],
 )
