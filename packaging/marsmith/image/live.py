@@ -21,7 +21,6 @@ DRAIN_LIMIT_S = 30
 POLL_S = 1.0
 # 0, or 128 + SIGTERM of a program that lets the signal end it.
 GOOD_EXITS = (0, 143)
-SHOWN = 3
 
 
 class Container(Protocol):

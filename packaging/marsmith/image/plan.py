@@ -6,8 +6,7 @@ PLATFORM = "linux/arm64"
 # A user of the image's own, which no /etc/passwd needs to name: Kubernetes checks runAsNonRoot by the number.
 USER = 10001
 # Paths have no leading slash, as the members of layers.
-VENV, STORE, STATE = "opt/marsmith", "opt/model-store", "var/lib/marsmith"
+VENV, STORE = "opt/marsmith", "opt/model-store"
 PYTHON = f"/{VENV}/bin/python"
-ENTRYPOINT = (PYTHON, "-m", "marsmith.container.entrypoint")
 HEALTH = (PYTHON, "-m", "marsmith.container.health")
 PORT = 8080
