@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,16 +17,13 @@ from types import TracebackType
 import psutil
 import requests
 
-from marsmith import mar
 from marsmith.client import direct_session
 from marsmith.configuration import Ports, effective_config
-from marsmith.errors import ArchiveError, ServerError
+from marsmith.errors import ServerError
 from marsmith.java import java_home
 from marsmith.progress import Progress, silent
 from marsmith.resources import worker_site
-from marsmith.untrusted import mapping
-from marsmith.values import NAME_PATTERN
-from marsmith.verify import verify
+from marsmith.store import fill, startup_timeout_s, workers_of
 
 READY_TIMEOUT_S = 180
 # Java and the workers start before a model loads.
@@ -70,29 +66,12 @@ class Server:
         try:
             for directory in ("store", "tmp", "logs"):
                 (self._home / directory).mkdir()
-            for path in archives:
-                self._admit(path, key, require_signature)
+            store = self._home / "store"
+            self._sources = fill(store, archives, key=key, require_signature=require_signature)
+            self.archives = {name: store / f"{name}.mar" for name in self._sources}
         except BaseException:
             self._scratch.cleanup()
             raise
-
-    def _admit(self, path: Path, key: Path | None, require_signature: bool) -> None:
-        """Take a copy of an archive into the private store, and verify the copy: that is what TorchServe will read."""
-        copy = self._home / "store" / f"{len(self.archives)}.copy"
-        try:
-            shutil.copyfile(path, copy)
-        except FileNotFoundError:
-            raise ArchiveError(f"There is no archive {path}. Build it with marsmith build.") from None
-        except OSError as error:
-            raise ArchiveError(f"{path} cannot be copied to be served: {error.strerror or error}.") from None
-        report = verify(copy, key, require_signature=require_signature)
-        report.path = path
-        report.require_ok()
-        name = model_name(copy, path)
-        if name in self.archives:
-            raise ServerError("Two of the archives hold a model of one name: serve one of them, or rename a recipe.")
-        self.archives[name] = copy.replace(copy.with_name(f"{name}.mar"))
-        self._sources[name] = path
 
     def start(self) -> None:
         """Start TorchServe. Raises ServerError when it cannot be."""
@@ -149,7 +128,9 @@ class Server:
         by default covers what the archives allow their workers.
         """
         if timeout_s is None:
-            timeout_s = max(READY_TIMEOUT_S, *(_startup_timeout(path) for path in self.archives.values()))
+            timeout_s = max(
+                READY_TIMEOUT_S, *(START_MARGIN_S + startup_timeout_s(path) for path in self.archives.values())
+            )
         deadline = time.monotonic() + timeout_s
         waiting = set(self.archives)
         while waiting:
@@ -248,25 +229,3 @@ def _end_java(launcher: int) -> None:
         for process in java:
             process.terminate()
         psutil.wait_procs(java, timeout=STOP_TIMEOUT_S)
-
-
-def model_name(archive: Path, path: Path) -> str:
-    """The name of the model in `archive`, a copy of `path`. Raises ArchiveError."""
-    model = mapping(mar.read_json(archive, mar.MANIFEST).get("model"))
-    if not {"modelName", "handler"} <= model.keys():
-        raise ArchiveError(f"The manifest of {path} names no model and handler: TorchServe cannot serve it.")
-    name = str(model["modelName"])
-    if not re.fullmatch(NAME_PATTERN, name):
-        raise ArchiveError(f"The model name in {path} cannot be routed by TorchServe: build the archive again.")
-    return name
-
-
-def _startup_timeout(path: Path) -> int:
-    seconds = mar.read_yaml(path, mar.CONFIG).get("startupTimeout")
-    return START_MARGIN_S + (seconds if isinstance(seconds, int) else 0)
-
-
-def workers_of(path: Path) -> int:
-    """How many workers an archive asks for."""
-    workers = mar.read_yaml(path, mar.CONFIG).get("minWorkers")
-    return workers if isinstance(workers, int) else 1

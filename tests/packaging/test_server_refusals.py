@@ -22,7 +22,7 @@ from tests.packaging.web import Answers, serving
 
 def test_two_archives_of_one_model_are_refused(sentiment_archive: Built, tmp_path: Path) -> None:
     other = shutil.copy(sentiment_archive.path, tmp_path / "other.mar")
-    with pytest.raises(ServerError, match="a model of one name"):
+    with pytest.raises(ArchiveError, match="a model of one name"):
         Server([sentiment_archive.path, Path(other)])
 
 

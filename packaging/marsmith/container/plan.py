@@ -15,7 +15,7 @@ from marsmith.cores import intra_op_threads
 from marsmith.errors import ArchiveError, ContainerError
 from marsmith.java import java_home
 from marsmith.resources import worker_site
-from marsmith.server import model_name, workers_of
+from marsmith.store import model_name, workers_of
 from marsmith.untrusted import mapping
 from marsmith.verify import verify
 

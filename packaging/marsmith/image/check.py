@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from marsmith.errors import ArchiveError, ImageError, MarsmithError
+from marsmith.errors import ImageError, MarsmithError
 from marsmith.image import plan
 from marsmith.image.archive import Image, read_image
 from marsmith.image.chrooted import observe_chrooted
@@ -24,7 +23,7 @@ from marsmith.image.tree import Tree, read_tree
 from marsmith.paths import is_file
 from marsmith.progress import Progress, silent
 from marsmith.resources import image_lock
-from marsmith.server import model_name
+from marsmith.store import fill
 from marsmith.untrusted import mapping, strings
 from marsmith.verify import verify
 
@@ -131,15 +130,5 @@ def _run(options: Options, image: Image, baked: Sequence[Path], scratch: Path, p
 def _store(archives: Sequence[Path], directory: Path) -> Path:
     """A directory that holds the archives under their models' names, as the container wants them."""
     directory.mkdir(mode=0o755)
-    for number, path in enumerate(archives):
-        copy = directory / f"{number}.copy"
-        try:
-            shutil.copyfile(path, copy)
-        except OSError as error:
-            raise ArchiveError(f"{path} cannot be copied to be served: {error.strerror or error}.") from None
-        report = verify(copy)
-        report.path = path
-        report.require_ok()
-        copy.chmod(0o644)
-        copy.rename(directory / f"{model_name(copy, path)}.mar")
+    fill(directory, archives)
     return directory

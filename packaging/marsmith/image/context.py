@@ -7,11 +7,10 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from marsmith.errors import ArchiveError, ImageError
+from marsmith.errors import ImageError
 from marsmith.progress import Progress, silent
 from marsmith.resources import config_properties, dockerfile, image_lock
-from marsmith.server import model_name
-from marsmith.verify import verify
+from marsmith.store import fill
 
 DOCKERFILE, LOCK = "Dockerfile.arm64", "packaging/requirements-arm64.lock"
 STORE, WHEELS, PACKAGE = "model-store", "wheels", "packaging/marsmith"
@@ -42,22 +41,13 @@ def write_context(
     shutil.copytree(Path(__file__).resolve().parents[1], package, ignore=IGNORED, copy_function=shutil.copyfile)
     _copy(lock or image_lock(), directory / LOCK, "name yours with --lock")
     (directory / STORE).mkdir()
-    names: list[str] = []
-    for number, path in enumerate(archives):
-        progress(f"verifying {path.name}")
-        copy = directory / STORE / f"{number}.copy"
-        _copy_archive(path, copy, key, require_signature)
-        name = model_name(copy, path)
-        if name in names:
-            raise ImageError("Two of the archives hold a model of one name: take one of them, or rename a recipe.")
-        copy.rename(copy.with_name(f"{name}.mar"))
-        names.append(name)
+    sources = fill(directory / STORE, archives, key=key, require_signature=require_signature, progress=progress)
     settle(directory, epoch)
     # Afterwards: a link to the user's own file must keep that file's time and mode.
     _link_wheels(wheels, directory / WHEELS)
     for path in (directory / WHEELS, directory):
         _stamp(path, DIRECTORY_MODE, epoch)
-    return names
+    return list(sources)
 
 
 def settle(directory: Path, epoch: int) -> None:
@@ -80,19 +70,6 @@ def _copy(source: Path, target: Path, remedy: str) -> None:
         raise ImageError(f"There is no {source}, which the image is built from: {remedy}.") from None
     except OSError as error:
         raise ImageError(f"{source} cannot be copied for the build: {error.strerror or error}.") from None
-
-
-def _copy_archive(path: Path, copy: Path, key: Path | None, require_signature: bool) -> None:
-    """Copy an archive, then verify the copy: that is what the image will hold."""
-    try:
-        shutil.copyfile(path, copy)
-    except FileNotFoundError:
-        raise ArchiveError(f"There is no archive {path}. Build it with marsmith build.") from None
-    except OSError as error:
-        raise ArchiveError(f"{path} cannot be copied for the build: {error.strerror or error}.") from None
-    report = verify(copy, key, require_signature=require_signature)
-    report.path = path
-    report.require_ok()
 
 
 def _link_wheels(wheels: Path | None, target: Path) -> None:

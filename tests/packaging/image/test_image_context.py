@@ -114,7 +114,7 @@ def test_signatures_are_asked_for(papers: Path, context: Path, sentiment_archive
 def test_missing_archives_and_two_of_one_name_are_refused(
     papers: Path, context: Path, tmp_path: Path, sentiment_archive: Built
 ) -> None:
-    with pytest.raises(ImageError, match="Two of the archives hold a model of one name"):
+    with pytest.raises(ArchiveError, match="Two of the archives hold a model of one name"):
         write_context(context, [sentiment_archive.path, sentiment_archive.path], epoch=EPOCH)
     shutil.rmtree(context)
     context.mkdir()
