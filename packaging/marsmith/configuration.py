@@ -16,10 +16,14 @@ METRICS = Path(__file__).with_name("metrics.yaml")
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The five TCP ports of a server, from `first` on, and the address on which predictions may be asked for."""
+    """The five TCP ports of a server, from `first` on, and the address on which predictions may be asked for.
+
+    With `models_too` models are managed on the port and the address of predictions, as SageMaker does.
+    """
 
     first: int = 8080
     inference_host: str = HOST
+    models_too: bool = False
 
     @property
     def url(self) -> str:
@@ -29,13 +33,15 @@ class Ports:
     @property
     def management_url(self) -> str:
         """Where models are described."""
-        return f"http://{HOST}:{self.first + 1}"
+        return self.url if self.models_too else f"http://{HOST}:{self.first + 1}"
 
     def properties(self) -> dict[str, str]:
         """The lines of config.properties that name them."""
+        predictions = f"http://{self.inference_host}:{self.first}"
         return {
-            "inference_address": f"http://{self.inference_host}:{self.first}",
-            "management_address": self.management_url,
+            "inference_address": predictions,
+            "management_address": predictions if self.models_too else self.management_url,
+            "enable_model_api": str(self.models_too).lower(),
             "metrics_address": f"http://{HOST}:{self.first + 2}",
             "grpc_inference_port": str(self.first + 3),
             "grpc_management_port": str(self.first + 4),

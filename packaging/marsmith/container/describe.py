@@ -10,7 +10,6 @@ from typing import Any
 import requests
 
 from marsmith.client import direct_session
-from marsmith.configuration import Ports
 from marsmith.container.settings import Settings
 from marsmith.errors import ServerError
 
@@ -37,7 +36,7 @@ class Model:
 
 def models(settings: Settings) -> list[Model]:
     """Every model of the server. Raises ServerError when it does not say."""
-    session, url = direct_session(), Ports(settings.port).management_url
+    session, url = direct_session(), settings.ports.management_url
     try:
         session.headers.update(_headers(settings))
         listed = _get(session, f"{url}/models?limit={MOST_MODELS}")["models"]

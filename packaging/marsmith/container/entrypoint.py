@@ -45,7 +45,8 @@ def serve(settings: Settings) -> int:
     command = [sys.executable, "-m", "ts.model_server", "--start", "--foreground", "--ncs"]
     command += ["--model-store", str(settings.model_store), "--ts-config", str(config)]
     command += ["--log-config", str(LOG_CONFIG)]
-    command += ["--models", *(f"{name}={path.name}" for name, path in plan.archives.items())]
+    if plan.archives:
+        command += ["--models", *(f"{name}={path.name}" for name, path in plan.archives.items())]
     return supervise(command, planning.environment(plan, settings, os.environ), settings, say)
 
 

@@ -25,7 +25,7 @@ def main() -> int:
     waiting = [name for name in wanted if name not in served or not served[name].is_ready]
     if waiting:
         return _unhealthy(f"not READY: {', '.join(waiting)}")
-    sys.stdout.write(f"READY: {', '.join(wanted)}\n")
+    sys.stdout.write(f"READY: {', '.join(wanted) or 'for models'}\n")
     return 0
 
 

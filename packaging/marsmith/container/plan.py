@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from marsmith import mar
-from marsmith.configuration import Ports, effective_config
+from marsmith.configuration import effective_config
 from marsmith.container.cpu import Cpu
 from marsmith.container.settings import DRAINING, MODELS, Settings
 from marsmith.cores import intra_op_threads
@@ -19,7 +19,6 @@ from marsmith.store import model_name, workers_of
 from marsmith.untrusted import mapping
 from marsmith.verify import verify
 
-ANYWHERE = "0.0.0.0"  # noqa: S104 - a container's own network: what reaches it is what its port is published to
 CONFIG, TEMPORARY, LOGS = "config.properties", "tmp", "logs"
 
 
@@ -38,8 +37,10 @@ def find_archives(settings: Settings) -> dict[str, Path]:
     """The archives in the model store, verified, by the name of their model.
 
     Raises ContainerError where there is none or two have one name, VerifyError for one that is not to be trusted,
-    SigningError for a key that cannot be used, and ArchiveError.
+    SigningError for a key that cannot be used, and ArchiveError. With models that come later there are none yet.
     """
+    if settings.multi_model:
+        return {}
     paths = sorted(settings.model_store.glob("*.mar"))
     if not paths:
         raise ContainerError(
@@ -58,8 +59,9 @@ def find_archives(settings: Settings) -> dict[str, Path]:
 
 def make_plan(archives: Mapping[str, Path], cpu: Cpu, cores: int) -> Plan:
     """The thread plan, and whether PyTorch may multiply in bfloat16 too: where every archive asks for that."""
-    workers = sum(workers_of(path) for path in archives.values())
-    bf16 = cpu.has_bf16 and all(_precision(path) == "bf16" for path in archives.values())
+    # Models that come later are asked in turn: each worker has all cores.
+    workers = sum(workers_of(path) for path in archives.values()) or 1
+    bf16 = cpu.has_bf16 and bool(archives) and all(_precision(path) == "bf16" for path in archives.values())
     return Plan(archives, cores, workers, intra_op_threads(cores, workers), bf16)
 
 
@@ -89,6 +91,12 @@ def environment(plan: Plan, settings: Settings, environ: Mapping[str, str]) -> d
         "LOG_LOCATION": logs,
         "METRICS_LOCATION": logs,
     }
+    if settings.multi_model:
+        # Byte code that a worker left beside a model would be no part of what was built.
+        fixed |= {"MARSMITH_VERIFY": "yes", "PYTHONDONTWRITEBYTECODE": "1"}
+        if settings.key:
+            # Not under the variable's own name: workers are given nothing that is called a key.
+            fixed["MARSMITH_VERIFY_WITH"] = str(settings.key)
     if home := java_home(dict(environ)):
         fixed["JAVA_HOME"] = str(home)
     return {**tuned, **environ, **fixed}
@@ -103,8 +111,7 @@ def write_config(plan: Plan, settings: Settings) -> Path:
     try:
         for name in (TEMPORARY, LOGS):
             (settings.home / name).mkdir(parents=True, exist_ok=True)
-        ports = Ports(settings.port, inference_host=ANYWHERE)
-        config.write_text(effective_config(ports, token=settings.token), encoding="utf-8")
+        config.write_text(effective_config(settings.ports, token=settings.token), encoding="utf-8")
         # One that was killed while it drained left its marker in a volume that outlives it.
         (settings.home / DRAINING).unlink(missing_ok=True)
         (settings.home / MODELS).write_text("".join(f"{name}\n" for name in plan.archives), encoding="utf-8")
@@ -120,6 +127,8 @@ def describe(plan: Plan, cpu: Cpu) -> Iterable[str]:
     """What an operator wants to see of a start, a line each."""
     yield f"CPU: {cpu.name}, {plan.cores} cores, bfloat16 {'yes' if cpu.has_bf16 else 'no'}"
     yield f"threads: {plan.workers} workers x {plan.threads}"
+    if not plan.archives:
+        yield "models: those that SageMaker names, each verified before it is loaded"
     for name, path in plan.archives.items():
         precision = _precision(path)
         yield f"model: {name}, {workers_of(path)} workers{f', {precision}' if precision else ''}, {path} is verified"

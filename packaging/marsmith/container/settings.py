@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from marsmith.configuration import Ports
 from marsmith.errors import ContainerError
 
+ANYWHERE = "0.0.0.0"  # noqa: S104 - a container's own network
 # Where SageMaker puts a model; elsewhere archives are baked in or mounted at MODEL_STORE.
 SAGEMAKER_MODEL = Path("/opt/ml/model")
 MODEL_STORE = Path("/opt/model-store")
@@ -29,7 +31,7 @@ class Settings:
     """How the container serves; the README has the table of the variables.
 
     `model_store` holds the archives, and `home` is the one directory that is written to. `drain_s` are the seconds that
-    requests get to be answered after SIGTERM.
+    requests get to be answered after SIGTERM. With `multi_model`, SageMaker names the models while it serves.
     """
 
     model_store: Path = MODEL_STORE
@@ -39,6 +41,7 @@ class Settings:
     require_signature: bool = False
     key: Path | None = None
     drain_s: float = DRAIN_S
+    multi_model: bool = False
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -52,13 +55,23 @@ class Settings:
             require_signature=_switch(environ, "REQUIRE_SIGNATURE"),
             key=Path(environ["SIGNATURE_KEY"]) if environ.get("SIGNATURE_KEY") else None,
             drain_s=_seconds(environ, "DRAIN_SECONDS", DRAIN_S),
+            multi_model=_switch(environ, "SAGEMAKER_MULTI_MODEL"),
         )
         if settings.require_signature and settings.key is None:
             raise ContainerError(
                 "REQUIRE_SIGNATURE is set, and a signature proves nothing without the key that you trust: mount the "
                 "public key and name it with SIGNATURE_KEY."
             )
+        if settings.multi_model and settings.token:
+            raise ContainerError(
+                "SAGEMAKER_MULTI_MODEL and TOKEN_AUTHORIZATION are both set, and SageMaker sends no tokens: take one."
+            )
         return settings
+
+    @property
+    def ports(self) -> Ports:
+        """Where it listens: predictions on every address, since what reaches a container is what is published."""
+        return Ports(self.port, inference_host=ANYWHERE, models_too=self.multi_model)
 
 
 def _switch(environ: Mapping[str, str], name: str) -> bool:

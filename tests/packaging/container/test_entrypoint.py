@@ -14,6 +14,7 @@ import pytest
 import requests
 
 import marsmith
+from marsmith import mar
 from marsmith.builder import Built
 from marsmith.container.entrypoint import main
 from marsmith.replay import on_server
@@ -110,6 +111,47 @@ def test_it_serves_until_sigterm_and_answers_what_was_asked(
         assert server.returncode == 0, output
         assert "threads: 2 workers x" in output
         assert not any(alive(one) for one in processes)
+    finally:
+        kill(server)
+
+
+@pytest.mark.server
+def test_sagemaker_names_the_models_while_it_serves(sentiment_archive: Built, tmp_path: Path) -> None:
+    """The calls that SageMaker's contract for multi-model endpoints lists, with archives as it unpacks them."""
+    good, changed = tmp_path / "models/good/model", tmp_path / "models/changed/model"
+    mar.extract(sentiment_archive.path, good)
+    mar.extract(sentiment_archive.path, changed)
+    (changed / "handlers/extra.py").write_text("")
+    (tmp_path / "store").mkdir()
+    port = free_ports().first
+    environ = {
+        "SAGEMAKER_MULTI_MODEL": "true",
+        "MODEL_STORE": str(tmp_path / "store"),
+        "MARSMITH_HOME": str(tmp_path / "home"),
+        "SAGEMAKER_BIND_TO_PORT": str(port),
+    }
+    url = f"http://127.0.0.1:{port}"
+    server = run("entrypoint", environ)
+    try:
+        wait_healthy(server, environ)
+        assert requests.get(f"{url}/ping", timeout=TIMEOUT_S).ok
+        assert requests.get(f"{url}/models", timeout=TIMEOUT_S).json() == {"models": []}
+        load = {"model_name": "a", "url": str(good)}
+        assert requests.post(f"{url}/models", json=load, timeout=TIMEOUT_S).status_code == 200
+        assert requests.post(f"{url}/models", json=load, timeout=TIMEOUT_S).status_code == 409
+        target = {"X-Amzn-SageMaker-Target-Model": "a.tar.gz", "Content-Type": "text/plain"}
+        answer = requests.post(f"{url}/models/a/invoke", b"so good", headers=target, timeout=TIMEOUT_S)
+        assert answer.status_code == 200
+        assert answer.json()["label"] in {"negative", "neutral", "positive"}
+        bad = {"model_name": "b", "url": str(changed)}
+        assert requests.post(f"{url}/models", json=bad, timeout=TIMEOUT_S).status_code == 500
+        assert [one["modelName"] for one in requests.get(f"{url}/models", timeout=TIMEOUT_S).json()["models"]] == ["a"]
+        assert requests.delete(f"{url}/models/a", timeout=TIMEOUT_S).status_code == 200
+        assert requests.delete(f"{url}/models/a", timeout=TIMEOUT_S).status_code == 404
+        server.send_signal(signal.SIGTERM)
+        output, _ = server.communicate(timeout=TIMEOUT_S)
+        assert server.returncode == 0, output
+        assert "handlers/extra.py was added" in output
     finally:
         kill(server)
 

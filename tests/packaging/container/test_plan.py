@@ -110,6 +110,32 @@ def test_predictions_are_asked_for_from_outside_and_nothing_else_is(store: Path,
     assert not (settings.home / DRAINING).exists()
 
 
+def test_models_that_come_later_are_managed_where_sagemaker_asks_and_verified_first(
+    store: Path, tmp_path: Path
+) -> None:
+    settings = Settings(store, tmp_path / "home", 9000, key=tmp_path / "key.pub", multi_model=True)
+    archives = find_archives(settings)
+    plan = make_plan(archives, BF16_CPU, 4)
+    assert (archives, plan.workers, plan.threads, plan.bf16) == ({}, 1, 4, False)
+    environ = environment(plan, settings, {"MARSMITH_VERIFY": ""})
+    assert (environ["MARSMITH_VERIFY"], environ["MARSMITH_VERIFY_WITH"]) == ("yes", str(tmp_path / "key.pub"))
+    assert environ["PYTHONDONTWRITEBYTECODE"] == "1"
+    lines = write_config(plan, settings).read_text().splitlines()
+    assert {"inference_address=http://0.0.0.0:9000", "management_address=http://0.0.0.0:9000"} <= set(lines)
+    assert {"enable_model_api=true", "allowed_urls=file:///nowhere"} <= set(lines)
+    assert "grpc_management_address=127.0.0.1" in lines
+    # What the server says of its models is asked where it listens.
+    assert settings.ports.management_url == "http://127.0.0.1:9000"
+    assert "models: those that SageMaker names" in "\n".join(describe(plan, BF16_CPU))
+
+
+def test_models_of_the_start_leave_the_model_api_closed(store: Path, tmp_path: Path) -> None:
+    settings = Settings(store, tmp_path / "home")
+    plan = make_plan(find_archives(settings), OTHER_CPU, 2)
+    assert "enable_model_api=false" in write_config(plan, settings).read_text().splitlines()
+    assert "MARSMITH_VERIFY" not in environment(plan, settings, {})
+
+
 def test_a_home_that_cannot_be_written_to_says_what_to_mount(store: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     settings = Settings(store, tmp_path / "file")

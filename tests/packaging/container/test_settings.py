@@ -67,3 +67,9 @@ def test_a_model_that_sagemaker_brought_comes_first(tmp_path: Path, monkeypatch:
     (tmp_path / "sentiment.mar").touch()
     assert Settings.from_environment({}).model_store == tmp_path
     assert Settings.from_environment({"MODEL_STORE": "/models"}).model_store == Path("/models")
+
+
+def test_sagemaker_sends_no_tokens() -> None:
+    assert Settings.from_environment({"SAGEMAKER_MULTI_MODEL": "true"}).multi_model
+    with pytest.raises(ContainerError, match="take one"):
+        Settings.from_environment({"SAGEMAKER_MULTI_MODEL": "true", "TOKEN_AUTHORIZATION": "yes"})
