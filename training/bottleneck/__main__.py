@@ -45,6 +45,7 @@ def report(
 def lesson(
     as_json: Annotated[Path | None, typer.Option("--json", help="Write the results to this JSON file.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write the plot to this PNG file.")] = None,
+    runs: Annotated[Path | None, typer.Option(help="Keep the timed runs in this folder, for report.")] = None,
     workers: Annotated[str, typer.Option(help="Numbers of loader workers.")] = ",".join(map(str, DEFAULT.workers)),
     rounds: Annotated[int, typer.Option(help="Runs of each number.")] = DEFAULT.rounds,
     steps: Annotated[int, typer.Option(help="Steps of a run.")] = DEFAULT.steps,
@@ -64,7 +65,7 @@ def lesson(
     machine, load = hardware(), load_average()
     with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=job.rounds * len(job.workers), completed=-1)
-        found = lessons.lesson(job, lambda what: bar.update(task, description=what, advance=1))
+        found = lessons.lesson(job, lambda what: bar.update(task, description=what, advance=1), runs=runs)
         bar.update(task, advance=1)
     found = {"machine": machine | {"load_average": {"start": load, "end": load_average()}}, **found}
     if as_json:

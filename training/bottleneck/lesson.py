@@ -24,8 +24,9 @@ from torch.utils.data import DataLoader, Dataset
 from transformers import ViTConfig, ViTForImageClassification
 
 from training.bottleneck.clock import Clock, StepClock, timed
-from training.bottleneck.records import Step, read_run
+from training.bottleneck.records import RunFacts, Step, read_run
 from training.bottleneck.report import ROWS, WARM_UP_STEPS, settled, spread
+from training.bottleneck.sampler import Sampler
 from training.errors import TrainingError
 
 PHOTOS = Path(__file__).resolve().parents[2] / "models" / "food" / "samples"
@@ -85,23 +86,28 @@ class Photos(Dataset[Tensor]):
         return torch.from_numpy(np.asarray(view, np.float32).transpose(2, 0, 1) / 127.5 - 1)
 
 
-def lesson(job: Job, progress: Callable[[str], None], photos: Path = PHOTOS) -> dict[str, Any]:
+def lesson(
+    job: Job, progress: Callable[[str], None], photos: Path = PHOTOS, runs: Path | None = None
+) -> dict[str, Any]:
     """Run the job with every number of workers, in turns; rows by number, with times in seconds and as ratios.
 
-    `progress` is told what is run next.
-    Raises TrainingError for a job that cannot be run, or a folder without JPEG files.
+    `progress` is told what is run next. The timed runs are kept in `runs`, if given, as `WORKERS-ROUND`. Raises
+    TrainingError for a job that cannot be run, a folder without JPEG files, or `runs` that is not empty.
     """
     job.check()
     files = sorted(photos.glob("*.jpg"))
     if not files:
         raise TrainingError(f"{photos.name} holds no .jpg files: name a folder of photos.")
+    if runs and runs.exists() and any(runs.iterdir()):
+        raise TrainingError(f"{runs.name} is not empty: name a new folder for the runs.")
     found: dict[int, list[Step]] = {workers: [] for workers in job.workers}
     with tempfile.TemporaryDirectory() as scratch:
         enlarged = list(_enlarged(files, job.photo, Path(scratch)))
         for turn in range(job.rounds):
             for workers in job.workers:
                 progress(f"round {turn + 1} of {job.rounds}, {workers} workers")
-                found[workers] += _run(job, workers, enlarged, Path(scratch) / f"{turn}-{workers}")
+                folder = (runs or Path(scratch)) / f"{workers}-{turn + 1}"
+                found[workers] += _run(job, workers, enlarged, folder)
     rows = [_row(workers, steps) for workers, steps in found.items()]
     best = min(row["step_s"] for row in rows)
     for row in rows:
@@ -125,7 +131,8 @@ def _run(job: Job, workers: int, files: Sequence[Path], folder: Path) -> list[St
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
     photos = Photos(files, job.batch * job.steps, job.side)
     loader = DataLoader(photos, job.batch, num_workers=workers)
-    with StepClock(folder) as clock:
+    RunFacts.here(torch.device("cpu"), workers=workers).write(folder)
+    with Sampler(folder), StepClock(folder) as clock:
         for batch in timed(clock, loader):
             _step(model, optimizer, batch, clock)
     return settled(read_run(folder).steps)

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from training.bottleneck.__main__ import app
 from training.bottleneck.lesson import PHOTOS, Job, Photos, lesson
+from training.bottleneck.records import RunFacts, read_run
 from training.errors import TrainingError
 
 TINY = {"rounds": 1, "steps": 8, "batch": 2, "side": 32, "photo": 64, "layers": 1}
@@ -35,11 +36,17 @@ def test_the_lesson_times_every_number_of_workers(tmp_path: Path) -> None:
     assert "/" not in json.dumps(found["job"])
 
 
-def test_each_turn_is_announced() -> None:
+def test_each_turn_is_announced_and_its_run_kept(tmp_path: Path) -> None:
     torch.set_num_threads(1)
     said: list[str] = []
-    lesson(Job(workers=(0,), **{**TINY, "rounds": 2}), said.append)
+    lesson(Job(workers=(0,), **{**TINY, "rounds": 2}), said.append, runs=tmp_path)
     assert said == ["round 1 of 2, 0 workers", "round 2 of 2, 0 workers"]
+    assert sorted(folder.name for folder in tmp_path.iterdir()) == ["0-1", "0-2"]
+    found = read_run(tmp_path / "0-2")
+    assert found.facts == RunFacts.here(torch.device("cpu"), workers=0)
+    assert [step.number for step in found.steps] == list(range(1, 9))
+    with pytest.raises(TrainingError, match="is not empty"):
+        lesson(Job(), said.append, runs=tmp_path)
 
 
 def test_photos_are_views_that_only_their_index_decides() -> None:
