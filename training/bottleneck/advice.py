@@ -17,18 +17,24 @@ FLUCTUATING_CV = 0.25
 FLUCTUATING_SHARE = 0.10
 # Mean use of all cores, above which one more process slows the others.
 BUSY_CORES = 0.90
+# Cores' worth of time that other programs take.
+OTHER_LOAD_CORES = 0.5
 # The training process itself.
 CORES_FOR_TRAINING = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the rules look at: `share` and `cv` by phase in 0..1; what is not known is None."""
+    """What the rules look at: `share` and `cv` by phase in 0..1; what is not known is None.
+
+    `cores_use` is the mean over all cores, 0..1, and `other_load` how many of them other programs keep busy.
+    """
 
     share: dict[str, float]
     cv: dict[str, float]
     facts: RunFacts | None
     cores_use: float | None
+    other_load: float | None
     gemm_share: float | None
 
 
@@ -64,9 +70,8 @@ def _too_many_workers(found: Findings) -> Iterator[Advice]:
     busy = "their use was not sampled" if use is None else f"{use:.0%} busy"
     yield Advice(
         "too many workers for the cores",
-        f"{facts.ranks * facts.workers} loader workers share {facts.cores} cores ({busy}) with {facts.ranks} "
-        "training processes.",
-        f"Use {fitting_workers(facts)} loader workers a rank, and more only while the step gets faster.",
+        f"{facts.ranks * facts.workers} loader workers share {facts.cores} cores ({busy}) with the training itself.",
+        f"Use {_workers(fitting_workers(facts))}, and more only while the step gets faster.",
     )
 
 
@@ -78,10 +83,10 @@ def _starving(found: Findings) -> Iterator[Advice]:
     if facts is None:
         change = "Use more loader workers while there are idle cores, or make decoding and augmentation cheaper."
     elif facts.workers < fitting_workers(facts):
-        seen += f" with {facts.workers} loader workers a rank and {facts.cores} cores"
-        change = f"Use {fitting_workers(facts)} loader workers a rank."
+        seen += f" with {_workers(facts.workers)} and {facts.cores} cores"
+        change = f"Use {_workers(fitting_workers(facts))}."
     else:
-        seen += f" though {facts.workers} loader workers a rank take all {facts.cores} cores"
+        seen += f" with {_workers(facts.workers)}, and no core of {facts.cores} is left for more"
         change = "Make loading cheaper: store smaller photos, decode at a fraction of the size, augment in batches."
     yield Advice("data loader starves", seen + ".", change)
 
@@ -101,14 +106,13 @@ def _fluctuating(found: Findings) -> Iterator[Advice]:
     cv, facts = found.cv["backward"], found.facts
     if cv < FLUCTUATING_CV or found.share["backward"] < FLUCTUATING_SHARE:
         return
-    competing = facts is not None and facts.workers > 0 and facts.ranks * (facts.workers + facts.threads) > facts.cores
-    yield Advice(
-        "backward fluctuates",
-        f"Backward's standard deviation is {cv:.0%} of its mean.",
-        "Loader workers and training threads want more cores than there are: use fewer of either."
-        if competing
-        else "Look for other load on the machine, for inputs of uneven size, and for a slow rank.",
-    )
+    if found.other_load is not None and found.other_load >= OTHER_LOAD_CORES:
+        change = f"Other programs keep {found.other_load:.1f} cores busy: move them away, and measure again."
+    elif facts is not None and facts.workers and facts.ranks * (facts.workers + facts.threads) > facts.cores:
+        change = "Loader workers and training threads want more cores than there are: use fewer of either."
+    else:
+        change = "Look for inputs of uneven size, for a slow rank, and for other load on the machine."
+    yield Advice("backward fluctuates", f"Backward's standard deviation is {cv:.0%} of its mean.", change)
 
 
 def _gemm(found: Findings) -> Iterator[Advice]:
@@ -131,6 +135,10 @@ def _balanced(found: Findings) -> Iterator[Advice]:
         f"No phase passes its threshold; {largest} is the largest with {found.share[largest]:.0%} of the step.",
         "Nothing cheap is left: larger batches, a smaller model or more devices are what remains.",
     )
+
+
+def _workers(count: int) -> str:
+    return f"{count} loader worker{'' if count == 1 else 's'} a rank"
 
 
 RULES: tuple[Callable[[Findings], Iterator[Advice]], ...] = (

@@ -48,6 +48,7 @@ def summarise(run: Run) -> dict[str, Any]:
         {name: phases[name]["cv"] for name in ROWS},
         run.facts,
         machine["cores_use"] if machine else None,
+        machine["other_cores"] if machine else None,
         run.kernels["gemm_share"] if run.kernels else None,
     )
     return {
@@ -101,11 +102,13 @@ def show(found: dict[str, Any], console: Console) -> None:
 
 
 def _title(found: dict[str, Any]) -> str:
-    parts = [f"{found['steps']} steps of {len(found['ranks'])} ranks"]
+    parts = [f"{found['steps']} steps"]
     if found["samples_per_s"] is not None:
         parts.append(f"{found['samples_per_s']:.1f} samples/s")
     if facts := found["facts"]:
-        parts.append(f"{facts['device']}, {facts['workers']} loader workers a rank, {facts['cores']} cores")
+        parts.append(f"{facts['device']}, loader workers {facts['workers']}, cores {facts['cores']}")
+    if len(found["ranks"]) > 1:
+        parts.append(f"all {len(found['ranks'])} ranks")
     return ", ".join(parts)
 
 
@@ -114,11 +117,13 @@ def _machine(samples: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     if not samples:
         return None
     cores = [statistics.fmean(column) for column in zip(*(sample["cores"] for sample in samples), strict=False)]
+    process = statistics.fmean(sample["process"] for sample in samples)
     gpu_use = [sample["gpu_use"] for sample in samples if sample.get("gpu_use") is not None]
     return {
         "cores_use": statistics.fmean(cores),
         "cores": cores,
-        "process_cores": statistics.fmean(sample["process"] for sample in samples),
+        "process_cores": process,
+        "other_cores": max(0.0, sum(cores) - process),
         "rss_bytes": max(sample["rss_bytes"] for sample in samples),
         "workers": max(sample["workers"] for sample in samples),
         "gpu_use": statistics.fmean(gpu_use) if gpu_use else None,
@@ -129,7 +134,7 @@ def _machine(samples: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 def _machine_line(machine: dict[str, Any]) -> str:
     parts = [
         f"Cores {machine['cores_use']:.0%} busy, {machine['process_cores']:.1f} of {len(machine['cores'])} by training",
-        f"memory {machine['rss_bytes'] / GIB:.2f} GiB",
+        f"resident memory {machine['rss_bytes'] / GIB:.2f} GiB",
         f"{machine['workers']} loader workers seen",
     ]
     if machine["gpu_use"] is not None:

@@ -37,5 +37,5 @@ def findings(share: Mapping[str, float] | None = None, **changes: object) -> Fin
     """Findings of which no rule says anything, with changes; `cv` is backward's."""
     shares = dict.fromkeys((*PHASES, "other"), 0.0) | {"forward": 0.3, "backward": 0.3} | dict(share or {})
     spreads = dict.fromkeys(shares, 0.0) | {"backward": changes.pop("cv", 0.0)}
-    given: dict[str, object] = {"facts": facts(), "cores_use": 0.5, "gemm_share": 0.4, **changes}
+    given: dict[str, object] = {"facts": facts(), "cores_use": 0.5, "other_load": 0.2, "gemm_share": 0.4, **changes}
     return Findings(shares, spreads, **given)  # type: ignore[arg-type]

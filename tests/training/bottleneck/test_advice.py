@@ -57,8 +57,8 @@ def test_workers_are_too_many_beyond_the_cores_that_are_busy(
 
 def test_workers_of_all_ranks_share_the_cores() -> None:
     (advice,) = advise(findings(facts=facts(workers=3, ranks=4), cores_use=0.95))
-    assert advice.seen == "12 loader workers share 8 cores (95% busy) with 4 training processes."
-    assert advice.change == "Use 1 loader workers a rank, and more only while the step gets faster."
+    assert advice.seen == "12 loader workers share 8 cores (95% busy) with the training itself."
+    assert advice.change == "Use 1 loader worker a rank, and more only while the step gets faster."
 
 
 @pytest.mark.parametrize(("cores", "ranks", "expected"), [(8, 1, 7), (8, 2, 3), (2, 1, 1), (1, 1, 1), (4, 8, 1)])
@@ -98,6 +98,12 @@ def test_a_fluctuating_backward_suspects_the_loader_where_cores_are_scarce(
     (advice,) = advise(findings({"backward": 0.5}, cv=0.4, facts=found))
     assert advice.change.startswith("Loader workers") is competing
     assert "40%" in advice.seen
+
+
+@pytest.mark.parametrize(("load", "others"), [(0.5, True), (0.49, False), (None, False)])
+def test_a_fluctuating_backward_suspects_other_programs_first(load: float | None, others: bool) -> None:
+    (advice,) = advise(findings({"backward": 0.5}, cv=0.4, other_load=load, facts=facts(workers=9), cores_use=0.5))
+    assert advice.change.startswith("Other programs keep 0.5 cores busy") is others
 
 
 @pytest.mark.parametrize(

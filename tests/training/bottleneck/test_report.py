@@ -98,6 +98,7 @@ def test_what_the_machine_did_is_told_and_decides(run_folder: Path) -> None:
     found = summarise(read_run(run_folder))
     assert found["machine"]["cores"] == [1.0, 0.75]
     assert found["machine"]["cores_use"] == pytest.approx(0.875)
+    assert found["machine"]["other_cores"] == pytest.approx(0.25)
     assert found["machine"]["rss_bytes"] == 2**31
     assert found["machine"]["gpu_use"] is None
     assert [advice["rule"] for advice in found["advice"]] == ["balanced"]
@@ -130,7 +131,7 @@ def test_the_command_prints_tables(run_folder: Path) -> None:
     write_json({"steps": 3, "device": "cpu", "gemm_share": 0.8, "kernels": [kernel]}, run_folder / KERNELS)
     (run_folder / SAMPLES).write_text(json.dumps(SAMPLE) + "\n")
     shown = CliRunner().invoke(app, ["report", str(run_folder)]).output
-    for text in ("3 loader workers", "450.0", "45%", "aten::mm", "80.0%", "Cores 75% busy", "GEMM-bound: try bf16:"):
+    for text in ("loader workers 3", "450.0", "45%", "aten::mm", "80.0%", "Cores 75% busy", "GEMM-bound: try bf16:"):
         assert text in shown
 
 
