@@ -45,7 +45,8 @@ class Job:
 
     workers: tuple[int, ...] = (0, 1, 2, 4, 8, 16)
     rounds: int = 3
-    steps: int = 30
+    # More than 16 workers fetch ahead, two batches each.
+    steps: int = 40
     batch: int = 16
     side: int = 96
     photo: int = 1024
