@@ -8,9 +8,14 @@ from pathlib import Path
 
 from marsmith.errors import RecipeError
 
+SERVING_DECIMALS = 3
+
 
 def read_table(file: Path) -> dict[str, dict[str, object]]:
-    """The nutrition table by label: numbers as floats per 100 g, what is unknown left out. Raises RecipeError."""
+    """The nutrition table by label: numbers as floats, per 100 g and per serving, what is unknown left out.
+
+    `per_serving` is None where the serving is unknown. Raises RecipeError.
+    """
     try:
         with file.open(encoding="utf-8", newline="") as stream:
             return {row["label"]: _row(row) for row in csv.DictReader(stream, strict=True)}
@@ -29,6 +34,12 @@ def _row(row: dict[str, str]) -> dict[str, object]:
         "food": row["food"],
         "per_100g": per_100g,
         "serving_g": serving_g,
+        "per_serving": None if serving_g is None else _of(serving_g, per_100g),
         "source": row["source"],
         "source_id": row["source_id"],
+        "licence": row.get("licence") or None,
     }
+
+
+def _of(grams: float, per_100g: dict[str, float]) -> dict[str, float]:
+    return {key: round(value * grams / 100, SERVING_DECIMALS) for key, value in per_100g.items()}

@@ -20,15 +20,19 @@ RAMEN = {
     "food": "Soup, ramen",
     "per_100g": {"energy_kcal": 63.0, "protein_g": 3.5},
     "serving_g": 240.0,
+    "per_serving": {"energy_kcal": 151.2, "protein_g": 8.4},
     "source": "USDA",
     "source_id": "1",
+    "licence": None,
 }
 UNKNOWN_DISH = {
     "food": "unknown dish",
     "per_100g": {"energy_kcal": 12.5},
     "serving_g": None,
+    "per_serving": None,
     "source": "test",
     "source_id": "2",
+    "licence": None,
 }
 NUTRITION = {"ramen": RAMEN, "apple pie": None, "姓名": UNKNOWN_DISH, "sushi": None}
 

@@ -114,6 +114,14 @@ def test_nutrition_keeps_unknown_numbers_unknown(food_archive: Built) -> None:
     assert entry["per_100g"]["energy_kcal"] == 61
     assert "salt_g" not in entry["per_100g"]
     assert (entry["serving_g"], entry["source"], entry["source_id"]) == (200, "USDA", "1")
+    assert entry["licence"] == "public domain"
+
+
+def test_nutrition_is_told_for_a_serving_too(food_archive: Built) -> None:
+    entry = json.loads(read(food_archive, "model/nutrition.json"))["apple"]
+    assert entry["per_serving"]["energy_kcal"] == 122
+    assert entry["per_serving"]["sugar_g"] == 24.2
+    assert entry["per_serving"].keys() == entry["per_100g"].keys()
 
 
 @pytest.mark.parametrize("model_type", ["bert", "roberta"])

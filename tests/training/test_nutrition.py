@@ -29,6 +29,29 @@ Grapefruit, Satsumas, Sour Cream, Sour Milk, Soy Milk, Soyghurt, Tomato, Yoghurt
 GROCERIES = {" ".join(name.split()) for name in GROCERY_CLASSES.split(",")}
 GROCERIES_UNKNOWN = {"Oatghurt"}
 
+# The 101 classes of Food-101 (Bossard et al., ECCV 2014).
+FOOD_101_CLASSES = """
+apple_pie baby_back_ribs baklava beef_carpaccio beef_tartare beet_salad beignets bibimbap bread_pudding
+breakfast_burrito bruschetta caesar_salad cannoli caprese_salad carrot_cake ceviche cheese_plate cheesecake
+chicken_curry chicken_quesadilla chicken_wings chocolate_cake chocolate_mousse churros clam_chowder club_sandwich
+crab_cakes creme_brulee croque_madame cup_cakes deviled_eggs donuts dumplings edamame eggs_benedict escargots
+falafel filet_mignon fish_and_chips foie_gras french_fries french_onion_soup french_toast fried_calamari fried_rice
+frozen_yogurt garlic_bread gnocchi greek_salad grilled_cheese_sandwich grilled_salmon guacamole gyoza hamburger
+hot_and_sour_soup hot_dog huevos_rancheros hummus ice_cream lasagna lobster_bisque lobster_roll_sandwich
+macaroni_and_cheese macarons miso_soup mussels nachos omelette onion_rings oysters pad_thai paella pancakes
+panna_cotta peking_duck pho pizza pork_chop poutine prime_rib pulled_pork_sandwich ramen ravioli red_velvet_cake
+risotto samosa sashimi scallops seaweed_salad shrimp_and_grits spaghetti_bolognese spaghetti_carbonara spring_rolls
+steak strawberry_shortcake sushi tacos takoyaki tiramisu tuna_tartare waffles
+"""
+FOOD_101 = set(FOOD_101_CLASSES.split())
+# USDA's rows have no such dish, or only without what goes on top: salads without dressing, fish without the chips, a
+# crème brûlée from a mix that is nearly without fat.
+NOT_IN_USDA = """
+beef_carpaccio beet_salad caesar_salad caprese_salad cheese_plate creme_brulee croque_madame fish_and_chips
+greek_salad macarons panna_cotta poutine risotto seaweed_salad shrimp_and_grits takoyaki tuna_tartare
+"""
+FOOD_101_UNKNOWN = set(NOT_IN_USDA.split())
+
 # kcal per g: Atwater's; fibre, a carbohydrate at USDA, from Regulation (EU) No 1169/2011, Annex XIV.
 PROTEIN, FAT, CARBOHYDRATE, FIBRE = 4, 9, 4, 2
 ENERGY_TOLERANCE = 0.20
@@ -95,6 +118,17 @@ def test_every_grocery_class_is_accounted_for() -> None:
     assert len(GROCERIES) == 43
     groceries = {food.label for food in FOODS if food.label[0].isupper()}
     assert groceries == GROCERIES - GROCERIES_UNKNOWN
+
+
+def test_every_dish_of_food_101_is_accounted_for() -> None:
+    assert len(FOOD_101) == 101
+    dishes = {food.label for food in FOODS if food.label[0].islower()}
+    assert dishes == FOOD_101 - FOOD_101_UNKNOWN
+
+
+def test_every_row_has_a_usual_serving(food: Food) -> None:
+    assert food.serving_g is not None
+    assert 1 <= food.serving_g <= 1000
 
 
 def test_the_table_is_written_as_it_is_read(tmp_path: Path) -> None:
