@@ -116,5 +116,41 @@ def train(
     console.print(f"{out}: model, report.html and MODEL_CARD.md", soft_wrap=True)
 
 
+@app.command()
+def ablate(
+    base: Base,
+    train: Train,
+    steps: Annotated[int, typer.Option(help="Timed steps.", min=1)] = 30,
+    warm_up_steps: Annotated[int, typer.Option(help="Steps before, not timed: compiling is there.", min=1)] = 10,
+    rounds: Annotated[int, typer.Option(help="Runs of each variant, interleaved; figures are medians.", min=1)] = 1,
+    mend: Mend = False,
+    batch: Batch = DEFAULT.batch,
+    lr: Lr = DEFAULT.lr,
+    attention_dropout: Dropout = DEFAULT.attention_dropout,
+    max_tokens: MaxTokens = DEFAULT.max_tokens,
+    seed: Seed = DEFAULT.seed,
+    threads: Threads = DEFAULT.threads,
+    json: Json = None,
+) -> None:
+    """Measure what torch.compile, bf16 and the fused optimizer gain on this machine, alone and together."""
+    from training.sentiment import ablate as ablation
+    from training.sentiment.advice import advice
+    from training.sentiment.run import write_json
+    from training.sentiment.show import variants
+
+    plan = ablation.Measurement(base, train, steps, warm_up_steps, rounds, mend)
+    settings = Settings(
+        batch=batch, lr=lr, attention_dropout=attention_dropout, max_tokens=max_tokens, seed=seed, threads=threads
+    )
+    result = ablation.ablate(plan, settings, console)
+    result["advice"] = advice(result)
+    if json:
+        write_json(result, json)
+    out = Console(highlight=False)
+    out.print(variants(result))
+    for words in result["advice"]:
+        out.print(words, soft_wrap=True)
+
+
 if __name__ == "__main__":
     run_app(app)

@@ -59,7 +59,10 @@ def _checked(row: Row, numbers: dict[str, int], source: str) -> tuple[str, int]:
     number, label, text = row
     if not isinstance(text, str) or not text.strip():
         raise TrainingError(f"{source}, row {number}, has no text: give every row a label and a text.")
-    label = label.strip() if isinstance(label, str) else label
+    if isinstance(label, str):
+        label = label.strip()
+    elif isinstance(label, float) and label.is_integer():  # what a column of numbers becomes, if one has a fraction
+        label = int(label)
     if isinstance(label, str) and label in numbers:
         return text, numbers[label]
     try:

@@ -18,7 +18,7 @@ from training.sentiment.settings import Store
 
 CHECKPOINTS = "checkpoints"
 SETTINGS = "settings.json"
-CONFIG = "config.json"
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
 # What may differ between a training and its resumption: none changes the result by more than rounding.
 FREE = ("threads", "store")
 
@@ -76,6 +76,8 @@ def store(model: Any, tokenizer: Any, folder: Path, precision: Store) -> None:
     if not all(bool(torch.isfinite(tensor).all()) for tensor in kept.state_dict().values()):
         raise TrainingError("Some weights are too large for fp16: train again with --store fp32.")
     kept.save_pretrained(folder)
+    # safetensors lets its owner alone read what it writes.
+    (folder / WEIGHTS).chmod((folder / CONFIG).stat().st_mode)
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()
     tokenizer.save_pretrained(folder)

@@ -49,6 +49,8 @@ class Settings:
 
     def arguments(self, checkpoints: Path) -> dict[str, Any]:
         """The keyword arguments of transformers' TrainingArguments; checkpoints go to that folder."""
+        import torch
+
         when: dict[str, Any] = {"eval_strategy": "epoch", "save_strategy": "epoch"}
         if self.every:
             when = {"eval_strategy": "steps", "save_strategy": "steps", "eval_steps": self.every}
@@ -68,6 +70,7 @@ class Settings:
             "optim": self.optim,
             "torch_compile": self.torch_compile,
             "bf16": self.bf16,
+            "use_cpu": not torch.cuda.is_available(),  # or the Trainer refuses bf16 on a CPU
             "seed": self.seed,
             "logging_steps": LOGGED_EVERY,
             "logging_nan_inf_filter": False,  # or a NaN would show as the mean of the losses before it
