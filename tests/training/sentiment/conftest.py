@@ -44,8 +44,10 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def sources(tmp_path_factory: pytest.TempPathFactory, base: Path) -> Sources:
     folder = tmp_path_factory.mktemp("tweets")
-    files = [str(tsv(folder / f"{name}.tsv", 60, seed)) for seed, name in enumerate(("train", "val", "test"))]
-    return Sources(str(base), *files)
+    train, val, test = (
+        str(tsv(folder / f"{name}.tsv", 60, seed)) for seed, name in enumerate(("train", "val", "test"))
+    )
+    return Sources(str(base), train, val, test)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from training.errors import TrainingError
@@ -129,7 +130,7 @@ def test_tweets_of_one_class_teach_nothing(tmp_path: Path) -> None:
     tweets: Tweets = read(str(tmp_path / "a.tsv"), "train", LABELS)
     with pytest.raises(TrainingError, match="All 2 tweets of here are neutral"):
         require_classes(tweets, "here", LABELS)
-    require_classes(Tweets(["x", "y"], tweets.labels * [0, 1]), "here", LABELS)
+    require_classes(Tweets(["x", "y"], np.array([0, 1])), "here", LABELS)
 
 
 def test_reading_needs_no_library_for_tsv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
