@@ -1,4 +1,4 @@
-"""torch.compile writes C++ or Triton code at run time: say beforehand what it lacks."""
+"""torch.compile writes C++ or Triton code at run time: how much, and what it needs for that."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ import os
 import shutil
 
 from training.errors import TrainingError
+
+
+def compile_blocks() -> None:
+    """Have accelerate compile one block of the network for all, at any width: minutes less, for the same code.
+
+    By default it compiles the whole network, once for the first width and again for the others.
+    """
+    os.environ["ACCELERATE_DYNAMO_USE_REGIONAL_COMPILATION"] = "true"
+    os.environ["ACCELERATE_DYNAMO_USE_DYNAMIC"] = "true"
 
 
 def require_compiler() -> None:

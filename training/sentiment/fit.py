@@ -15,9 +15,10 @@ from transformers import EarlyStoppingCallback, PrinterCallback, TrainerState, T
 
 from training.errors import TrainingError
 from training.sentiment import LABELS, checkpoints
+from training.sentiment.attention import attend_in_fp32
 from training.sentiment.base import Base
 from training.sentiment.batches import Collator, encode
-from training.sentiment.compiler import require_compiler
+from training.sentiment.compiler import compile_blocks, require_compiler
 from training.sentiment.data import Tweets
 from training.sentiment.progress import Bar
 from training.sentiment.settings import Settings
@@ -49,6 +50,9 @@ def trainer_of(
         torch.set_num_threads(settings.threads)
     if settings.torch_compile:
         require_compiler()
+        compile_blocks()
+    if settings.bf16 and not torch.cuda.is_available():
+        attend_in_fp32(base.model)
     set_seed(settings.seed)
     try:
         planned = TrainingArguments(**settings.arguments(folder) | arguments)
