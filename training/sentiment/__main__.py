@@ -85,7 +85,7 @@ def train(
 ) -> None:
     """Fine-tune, keep the best state, store it, and score what was stored beside the baselines."""
     from training.sentiment.run import Sources, run, write_json
-    from training.sentiment.show import scores
+    from training.sentiment.show import scores, show
 
     sources = Sources(base, train, validation, test, str(published or ""), mend)
     settings = Settings(
@@ -112,7 +112,7 @@ def train(
     result = run(sources, settings, out, console, resume=resume, force=force, keep=keep_checkpoints)
     if json:
         write_json(result, json)
-    Console().print(scores(result))
+    show(scores(result))
     console.print(f"{out}: model, report.html and MODEL_CARD.md", soft_wrap=True)
 
 
@@ -136,7 +136,7 @@ def ablate(
     from training.sentiment import ablate as ablation
     from training.sentiment.advice import advice
     from training.sentiment.run import write_json
-    from training.sentiment.show import variants
+    from training.sentiment.show import show, variants
 
     plan = ablation.Measurement(base, train, steps, warm_up_steps, rounds, mend)
     settings = Settings(
@@ -146,10 +146,7 @@ def ablate(
     result["advice"] = advice(result)
     if json:
         write_json(result, json)
-    out = Console(highlight=False)
-    out.print(variants(result))
-    for words in result["advice"]:
-        out.print(words, soft_wrap=True)
+    show(variants(result), *result["advice"])
 
 
 if __name__ == "__main__":

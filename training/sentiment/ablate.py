@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -46,6 +47,7 @@ def ablate(plan: Measurement, settings: Settings, console: Console) -> Result:
 
     Rounds are interleaved, so that what else the machine does falls on all variants alike; figures are medians.
     """
+    busy = os.getloadavg()[0]
     runs: dict[str, list[Result]] = {name: [] for name in CHANGES}
     for turn in range(plan.rounds):
         for name, change in CHANGES.items():
@@ -61,6 +63,7 @@ def ablate(plan: Measurement, settings: Settings, console: Console) -> Result:
         "settings": settings.table(),
         "variants": variants,
         "hardware": hardware(),
+        "load_average": busy,
         "versions": versions(),
     }
 

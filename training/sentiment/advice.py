@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 BF16_FEATURES = ("amx_bf16", "avx512_bf16", "bf16")  # of x86-64, and of Arm
+QUIET = 0.5  # share of the cores that others may use
 
 
 def advice(result: Mapping[str, Any]) -> list[str]:
@@ -17,6 +18,7 @@ def advice(result: Mapping[str, Any]) -> list[str]:
         f"compile: {words['compile']} Measured: {_gain(result, '+compile')}; {_payback(result)}",
         f"bf16: {words['bf16']} Measured: {_gain(result, '+bf16')}.",
         f"fused: {words['fused']} Measured: {_gain(result, '+fused')}.",
+        *_busy(result),
     ]
 
 
@@ -52,8 +54,27 @@ def _on_gpu(machine: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _gain(result: Mapping[str, Any], name: str) -> str:
-    change = result["variants"][name]["speed_up"] - 1
-    return f"{abs(change):.0%} {'faster' if change >= 0 else 'slower'}"
+    baseline, one = result["variants"]["baseline"], result["variants"][name]
+    words = _change(one["speed_up"], "faster", "slower")
+    if result["hardware"]["gpus"]:
+        return words
+    work = _change(one["cpu_seconds_per_step"] / baseline["cpu_seconds_per_step"], "more", "less")
+    return f"{words}, {work} work for the CPU"
+
+
+def _change(ratio: float, above: str, below: str) -> str:
+    return f"{abs(ratio - 1):.0%} {above if ratio >= 1 else below}"
+
+
+def _busy(result: Mapping[str, Any]) -> list[str]:
+    """A caution where other processes took part of the cores."""
+    load, cores = result["load_average"], result["hardware"]["cores"]
+    if load <= QUIET * cores:
+        return []
+    return [
+        f"The machine was busy (load {load:.1f} on {cores} cores) when this began: compare the CPU's seconds a step, or "
+        "measure again when it is quiet, with --rounds 3."
+    ]
 
 
 def _payback(result: Mapping[str, Any]) -> str:

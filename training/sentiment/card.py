@@ -90,7 +90,7 @@ The validation figures flatter, since that split chose the step. Expected calibr
 
 ## Training
 
-{training["steps"]:,} steps in {training["seconds"] / 60:.1f} minutes on {machine["cores"]} cores of {machine["cpu"]}
+{_steps(training)} in {training["seconds"] / 60:.1f} minutes on {machine["cores"]} cores of {machine["cpu"]}
 {_gpus(machine)}; step {training["kept_step"]:,} was kept. PyTorch {result["versions"]["torch"]}, Transformers
 {result["versions"]["transformers"]}. Other versions or processors will round differently. `report.html` has the plots.
 
@@ -119,3 +119,8 @@ def _mended(sources: Mapping[str, Any]) -> str:
 
 def _gpus(machine: Mapping[str, Any]) -> str:
     return f"with {', '.join(machine['gpus'])}" if machine["gpus"] else "without a GPU"
+
+
+def _steps(training: Mapping[str, Any]) -> str:
+    steps, before = training["steps"], training["resumed_at_step"]
+    return f"{steps - before:,} of {steps:,} steps, the others before it was resumed," if before else f"{steps:,} steps"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from training.errors import TrainingError
 from training.sentiment.settings import Store
@@ -75,7 +76,10 @@ def store(model: Any, tokenizer: Any, folder: Path, precision: Store) -> None:
     kept = kept.half() if precision == "fp16" else kept.float()
     if not all(bool(torch.isfinite(tensor).all()) for tensor in kept.state_dict().values()):
         raise TrainingError("Some weights are too large for fp16: train again with --store fp32.")
-    kept.save_pretrained(folder)
+    try:
+        kept.save_pretrained(folder)
+    except SafetensorError as error:  # a full disk, in safetensors' words
+        raise TrainingError(f"The weights could not be written ({error}): free some space and use --resume.") from None
     # safetensors lets its owner alone read what it writes.
     (folder / WEIGHTS).chmod((folder / CONFIG).stat().st_mode)
     tokenizer.backend_tokenizer.no_truncation()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shutil
 import time
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
+from training.errors import TrainingError
 from training.metrics import Int64Array
 from training.report.machine import hardware, versions
 from training.sentiment import LABELS, output
@@ -66,6 +68,8 @@ def run(
 
     With `keep` the checkpoints stay in `out`. Raises TrainingError.
     """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise TrainingError("Sentiment training runs in one process: start it without torchrun.")
     splits = read_all(sources)
     base = load(sources.base, LABELS, attention_dropout=settings.attention_dropout)
     asked = {**dataclasses.asdict(sources), **settings.table()}

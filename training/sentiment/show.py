@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rich.console import Console
 from rich.table import Table
 
 from training.sentiment.card import score_columns, score_rows
 
 MB = 1_000_000
+PIPED_WIDTH = 120  # characters, where there is no terminal to ask
+
+
+def show(*things: Table | str) -> None:
+    """Print on standard output."""
+    out = Console(highlight=False)
+    if not out.is_terminal:
+        out = Console(highlight=False, width=PIPED_WIDTH)
+    for thing in things:
+        out.print(thing, soft_wrap=isinstance(thing, str))
 
 
 def scores(result: Mapping[str, Any]) -> Table:
@@ -29,7 +40,7 @@ def variants(result: Mapping[str, Any]) -> Table:
     for index, name in enumerate(
         ("", "steps/s", "samples/s", "CPU s/step", memory, "speed-up", "warm-up, s", "final loss")
     ):
-        table.add_column(name, justify="right" if index else "left")
+        table.add_column(name, justify="right" if index else "left", no_wrap=True)
     for name, one in result["variants"].items():
         table.add_row(
             name,

@@ -1,6 +1,7 @@
 """A tiny base and tweets that it can learn from: whether a tweet is good or bad one word says twice."""
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,14 @@ LABELS = ("negative", "neutral", "positive")
 SIGNS = ("worst", "train", "great")
 FILLERS = ("what a day at the beach", "no coffee with my friends", "platform two tomorrow @anna", "http://t.co/x so")
 QUICK = Settings(max_steps=12, every=4, batch=8, lr=3e-3, balance=1.0, threads=1, store="fp32", max_tokens=32)
+THREADS = torch.get_num_threads()
 
 
 @pytest.fixture(autouse=True)
-def _one_thread() -> None:
+def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(THREADS)
 
 
 def tsv(file: Path, count: int, seed: int = 0) -> Path:

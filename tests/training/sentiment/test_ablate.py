@@ -65,7 +65,9 @@ def test_rounds_are_interleaved_and_figures_are_their_medians(
     assert result["variants"]["all"]["speed_up"] == pytest.approx(10 / 6)
 
 
-def measured(compiled: float, warm_up: float, features: list[str], gpus: list[str]) -> dict[str, Any]:
+def measured(
+    compiled: float, warm_up: float, features: list[str], gpus: list[str], load: float = 0.0
+) -> dict[str, Any]:
     def one(speed: float, seconds: float) -> dict[str, float]:
         figures = {"samples_per_second": speed, "cpu_seconds_per_step": 1.0, "peak_bytes": 5e8, "final_loss": 1.0}
         return {"steps_per_second": speed, "speed_up": speed / 2, "warm_up_seconds": seconds, **figures}
@@ -78,15 +80,20 @@ def measured(compiled: float, warm_up: float, features: list[str], gpus: list[st
             "+fused": one(2.1, 5.0),
             "all": one(2.0, 5.0),
         },
-        "hardware": {"features": features, "gpus": gpus},
+        "hardware": {"features": features, "gpus": gpus, "cores": 2},
+        "load_average": load,
     }
 
 
 @pytest.mark.parametrize(
     ("compiled", "warm_up", "says"),
     [
-        (4.0, 30.0, "Measured: 100% faster; compiling cost 25 s, won back after 100 steps."),
-        (1.0, 30.0, "Measured: 50% slower; compiling cost 25 s, which no number of steps wins back."),
+        (4.0, 30.0, "Measured: 100% faster, 0% more work for the CPU; compiling cost 25 s, won back after 100 steps."),
+        (
+            1.0,
+            30.0,
+            "Measured: 50% slower, 0% more work for the CPU; compiling cost 25 s, which no number of steps wins back.",
+        ),
         (4.0, 5.0, "compiling cost no time."),
     ],
 )
@@ -106,7 +113,12 @@ def test_compiling_is_weighed_against_its_cost(compiled: float, warm_up: float, 
 def test_bf16_is_judged_by_what_the_cpu_has(features: list[str], says: str) -> None:
     words = advice(measured(2.0, 5.0, features, []))[1]
     assert says in words
-    assert words.endswith("Measured: 50% slower.")
+    assert words.endswith("Measured: 50% slower, 0% more work for the CPU.")
+
+
+def test_a_busy_machine_is_said() -> None:
+    assert len(advice(measured(2.0, 5.0, [], [], load=0.9))) == 3
+    assert "busy (load 1.5 on 2 cores)" in advice(measured(2.0, 5.0, [], [], load=1.5))[3]
 
 
 def test_a_gpu_is_named() -> None:

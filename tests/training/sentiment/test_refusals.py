@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from rich.console import Console
+from safetensors import SafetensorError
 
 from tests.tiny import food_checkpoint, sentiment_checkpoint
 from tests.training.sentiment.conftest import LABELS, QUICK
@@ -207,3 +208,24 @@ def test_published_answers_must_fit_the_test_tweets(sources: Sources, tmp_path: 
 def test_settings_of_a_run_are_written_down(tmp_path: Path) -> None:
     folder = output.claim(tmp_path / "new", SETTINGS, resume=True, force=False)
     assert json.loads((folder / "settings.json").read_text("utf-8")) == SETTINGS
+
+
+def test_several_processes_would_write_over_each_other(
+    sources: Sources, tmp_path: Path, console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(TrainingError, match="in one process"):
+        run(sources, QUICK, tmp_path / "out", console, resume=False, force=False, keep=False)
+
+
+def test_a_disk_that_is_full_at_the_end_is_one_sentence(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = load(str(base), LABELS)
+
+    def full(*_: Any, **__: Any) -> None:
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(type(loaded.model), "save_pretrained", full)
+    with pytest.raises(TrainingError, match=r"No space left .*--resume"):
+        output.store(loaded.model, loaded.tokenizer, tmp_path, "fp16")

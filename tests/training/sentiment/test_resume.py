@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from tests.training.sentiment.conftest import QUICK
 from training.sentiment.checkpoints import sealed, step_of
 from training.sentiment.run import Sources, run
+from training.sentiment.settings import Settings
 
 STEPS, EVERY = 60, 4
 SETTINGS = dataclasses.replace(QUICK, max_steps=STEPS, every=EVERY)
@@ -81,7 +82,9 @@ def test_a_killed_training_ends_as_if_it_had_not_been(
     require_same(out, done, unbroken)
 
 
-def killed_at(sources: Sources, out: Path, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def killed_at(
+    sources: Sources, out: Path, step: int, monkeypatch: pytest.MonkeyPatch, settings: Settings = SETTINGS
+) -> None:
     """Train until a step, and end there as a kill would, without a word to the checkpoints."""
     from training.sentiment.trainer import SentimentTrainer
 
@@ -98,7 +101,7 @@ def killed_at(sources: Sources, out: Path, step: int, monkeypatch: pytest.Monkey
     with monkeypatch.context() as patch:
         patch.setattr(SentimentTrainer, "training_step", until)
         with pytest.raises(Killed):
-            run(sources, SETTINGS, out, Console(quiet=True), resume=False, force=False, keep=False)
+            run(sources, settings, out, Console(quiet=True), resume=False, force=False, keep=False)
 
 
 def test_no_more_than_one_interval_is_lost_even_if_the_newest_checkpoint_is_broken(
@@ -145,6 +148,18 @@ def test_a_kill_after_the_last_step_only_scores(
     done = run(sources, SETTINGS, out, Console(quiet=True), resume=True, force=False, keep=False)
     assert (done["training"]["resumed_at_step"], done["training"]["steps"]) == (STEPS, STEPS)
     require_same(out, done, unbroken, tolerance=0)
+
+
+def test_random_batches_are_resumed_too(
+    sources: Sources, tmp_path: Path, console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = dataclasses.replace(SETTINGS, max_steps=16, group_by_length=False)
+    whole = run(sources, settings, tmp_path / "whole", console, resume=False, force=False, keep=False)
+    killed_at(sources, tmp_path / "out", 11, monkeypatch, settings)
+    done = run(sources, settings, tmp_path / "out", console, resume=True, force=False, keep=False)
+    assert done["training"]["resumed_at_step"] == 8
+    require_same(tmp_path / "out", done, (tmp_path / "whole", whole))
+    assert "8 of 16 steps" in (tmp_path / "out" / "MODEL_CARD.md").read_text("utf-8")
 
 
 def test_a_checkpoint_holds_no_pickle_that_resuming_would_have_to_trust(
