@@ -11,7 +11,7 @@ from training.sentiment import LABELS
 from training.sentiment.settings import Settings
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Fine-tune a sentiment classifier on tweets.")
-console = Console(stderr=True, highlight=False)
+console = Console(stderr=True, highlight=False, log_path=False)
 DEFAULT = Settings()
 
 Base = Annotated[str, typer.Argument(help="A transformers checkpoint: a folder or a hub id.")]

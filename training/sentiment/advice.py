@@ -72,8 +72,8 @@ def _busy(result: Mapping[str, Any]) -> list[str]:
     if load <= QUIET * cores:
         return []
     return [
-        f"The machine was busy (load {load:.1f} on {cores} cores) when this began: compare the CPU's seconds a step, or "
-        "measure again when it is quiet, with --rounds 3."
+        f"The machine was busy (load {load:.1f} on {cores} cores) when this began: compare the CPU's seconds a step, "
+        "or measure again when it is quiet, with --rounds 3."
     ]
 
 

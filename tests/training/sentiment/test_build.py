@@ -12,7 +12,7 @@ from tests.training.sentiment.conftest import QUICK
 from training.sentiment.run import Sources, run
 
 
-def test_the_builder_takes_the_output_as_it_is(sources: Sources, tmp_path: Path, console: Console, family: str) -> None:
+def test_the_builder_takes_the_output_as_it_is(sources: Sources, tmp_path: Path, console: Console) -> None:
     sources = dataclasses.replace(sources, base=str(sentiment_checkpoint(tmp_path / "base", "roberta")))
     out = tmp_path / "out"
     run(sources, dataclasses.replace(QUICK, store="fp16"), out, console, resume=False, force=False, keep=False)
