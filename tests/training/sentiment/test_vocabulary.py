@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from training.vocabulary import choose_pieces, count_pieces, prune_tokenizer
+from training.sentiment.vocabulary import choose_pieces, count_pieces, prune_tokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 WORDS = ["cats", "cat", "dog", "##s", "##gy"]
