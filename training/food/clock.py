@@ -1,0 +1,29 @@
+"""What the training loop tells whoever measures it: which phase it is in, and when a step ends."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Literal, Protocol
+
+Phase = Literal["data", "forward", "backward", "communication", "optimizer"]
+
+
+class Clock(Protocol):
+    """Times the phases of training steps."""
+
+    def phase(self, name: Phase) -> AbstractContextManager[None]:
+        """Time what runs inside."""
+
+    def step(self, samples: int) -> None:
+        """End a step of so many photos."""
+
+
+class NoClock:
+    """Times nothing."""
+
+    def phase(self, name: Phase) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Run what is inside."""
+        return nullcontext()
+
+    def step(self, samples: int) -> None:
+        """Count nothing."""

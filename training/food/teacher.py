@@ -1,0 +1,56 @@
+"""The teacher: a frozen network that answers the views its student sees, and what the student pays for differing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from training.food.batches import Batch
+from training.food.learner import Answers, tokens, width_of
+from training.food.losses import feature_loss, hard_loss, soft_loss
+from training.food.networks import Classifier
+
+
+class Teacher:
+    """Runs `classifier`, frozen and without dropout, with its own size, mean and deviation."""
+
+    def __init__(self, classifier: Classifier, device: torch.device) -> None:
+        self.classifier = classifier.frozen()
+        self.classifier.model.to(device).eval()
+
+    @torch.no_grad()
+    def answer(self, views: Tensor, *, features: bool = False) -> tuple[Tensor, Tensor | None]:
+        """Return logits [B, L] and, if asked for, the last features [B, T, C] of views [B, 3, S, S] in 0..1."""
+        out = self.classifier.model(self.classifier.see(views), output_hidden_states=features)
+        return out.logits.float(), tokens(out.hidden_states[-1]).float() if features else None
+
+
+@dataclass(frozen=True, slots=True)
+class Distillation:
+    """The loss of a student: `hard` of it from labels, the rest from the teacher, the features' on top.
+
+    With DeiT's two heads, labels teach the class token's and the teacher the distillation token's (Touvron et al.,
+    ICML 2021).
+    """
+
+    teacher: Teacher
+    temperature: float
+    hard: float
+    features: float = 0.0
+
+    @property
+    def width(self) -> int | None:
+        """The width of the features to be learnt; None when none are."""
+        return width_of(self.teacher.classifier.model) if self.features else None
+
+    def __call__(self, answers: Answers, batch: Batch) -> Tensor:
+        """Return the mean loss of a batch, whose mixed views the teacher sees as mixed."""
+        wanted, hidden = self.teacher.answer(batch.views, features=bool(self.features))
+        loss = (1 - self.hard) * soft_loss(answers.taught.float(), wanted, self.temperature)
+        if self.hard:
+            loss = loss + self.hard * hard_loss(answers.labelled.float(), batch.labels, batch.mixture)
+        if hidden is not None and answers.hidden is not None:
+            loss = loss + self.features * feature_loss(answers.hidden.float(), hidden)
+        return loss
