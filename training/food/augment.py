@@ -60,7 +60,7 @@ def random_crop(photo: Tensor, size: int, draws: np.random.Generator) -> Tensor:
     """Cut a random box out of one photo uint8 [3, S, S], resize it to [3, size, size], mirror every other."""
     side = photo.shape[-1]
     area = draws.uniform(*CROP_AREA) * side * side
-    ratio = math.exp(draws.uniform(*(math.log(ratio) for ratio in CROP_RATIO)))
+    ratio = math.exp(draws.uniform(math.log(CROP_RATIO[0]), math.log(CROP_RATIO[1])))
     width = min(side, round((area * ratio) ** 0.5))
     height = min(side, round((area / ratio) ** 0.5))
     top, left = int(draws.uniform(0, side - height + 1)), int(draws.uniform(0, side - width + 1))

@@ -79,7 +79,7 @@ class Batches:
     def batch(self, items: Tensor, epoch: int, first: int) -> Batch:
         """Make the views of `items`, which stand from place `first` on in the epoch's order."""
         look = epoch % self.kept if self.kept else epoch
-        seen = views(self.photos.pixels[items], items.tolist(), look, self.how)
+        seen = views(self.photos.pixels(items), items.tolist(), look, self.how)
         mixed, mixture = mix(seen, first, epoch, self.how)
         return Batch(epoch, items, mixed, self.photos.labels[items], mixture)
 

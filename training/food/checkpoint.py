@@ -64,7 +64,7 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
         for file in new.iterdir():
             with file.open("rb") as written:
                 os.fsync(written.fileno())
-        os.replace(new, final)
+        new.replace(final)
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
         raise
@@ -101,4 +101,6 @@ def load_last(folder: Path) -> Checkpoint | None:
         optimizer = torch.load(last / OPTIMIZER, map_location="cpu", weights_only=True)
         return Checkpoint(state["step"], load_file(last / WEIGHTS), average, optimizer, state["plan"])
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        raise TrainingError(f"The checkpoint {last} is damaged ({type(error).__name__}): remove it and resume.") from None
+        raise TrainingError(
+            f"The checkpoint {last} is damaged ({type(error).__name__}): remove it and resume."
+        ) from None

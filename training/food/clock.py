@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Literal, Protocol
-
-Phase = Literal["data", "forward", "backward", "communication", "optimizer"]
+from typing import Protocol
 
 
 class Clock(Protocol):
-    """Times the phases of training steps."""
+    """Times the phases "data", "forward", "backward", "communication" and "optimizer" of training steps."""
 
-    def phase(self, name: Phase) -> AbstractContextManager[None]:
+    def phase(self, name: str) -> AbstractContextManager[None]:
         """Time what runs inside."""
 
     def step(self, samples: int) -> None:
-        """End a step of so many photos."""
+        """End a step of so many photos of this process."""
 
 
 class NoClock:
     """Times nothing."""
 
-    def phase(self, name: Phase) -> AbstractContextManager[None]:  # noqa: ARG002
+    def phase(self, name: str) -> AbstractContextManager[None]:  # noqa: ARG002
         """Run what is inside."""
         return nullcontext()
 

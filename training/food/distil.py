@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import torch
@@ -11,13 +13,12 @@ from training.errors import TrainingError
 from training.food import options as o
 from training.food.augment import JITTER, Augmentation
 from training.food.batches import Batches
-from training.food.distributed import joined
+from training.food.cache import fill
 from training.food.heads import start_heads
-from training.food.learner import Learner
+from training.food.learner import Learner, width_of
 from training.food.loop import Plan
 from training.food.networks import Classifier
-from training.food.run_folder import RunFolder
-from training.food.session import load, train
+from training.food.session import load, opened, train, with_largest_batch
 from training.food.student import SHAPES, from_checkpoint, from_shape, from_teacher
 from training.food.teacher import Distillation, Teacher
 
@@ -39,6 +40,10 @@ def distil(
     temperature: Annotated[float, typer.Option(min=0.01, help="What softens both answers.")] = 2.0,
     hard: Annotated[float, typer.Option(min=0, max=1, help="Weight of the labels; the teacher has the rest.")] = 0.3,
     feature_weight: Annotated[float, typer.Option(min=0, help="Weight of the distance of the last features.")] = 0.0,
+    cached_views: Annotated[
+        int, typer.Option(min=0, help="Ask the teacher once about so many views of each photo, which take turns.")
+    ] = 0,
+    cache: Annotated[Path | None, typer.Option(help="Keep its answers in this folder, for other runs too.")] = None,
     frozen: o.Frozen = 0,
     layer_decay: o.LayerDecay = 1.0,
     relative: o.Relative = False,
@@ -52,6 +57,8 @@ def distil(
     bf16: o.Bf16 = False,
     stored: o.Stored = None,
     accumulate: o.Accumulate = 1,
+    find_batch_size: o.FindBatch = False,
+    memory: o.Memory = None,
     zero: o.Zero = False,
     backend: o.BackendName = None,
     threads: o.Threads = None,
@@ -64,34 +71,34 @@ def distil(
     as_json: o.Json = False,
 ) -> None:
     """Teach a student to answer as TEACHER does on the same views of DATA's photos, labelled or not, into OUT."""
-    if threads:
-        torch.set_num_threads(threads)
-    with joined(backend) as processes:
-        folder = RunFolder(out)
-        if processes.first:
-            folder.open(resume=resume)
-        processes.wait()
+    if sum(source is not None for source in (student, shape, layers)) != 1:
+        raise TrainingError("Tell where the student comes from by one of --student, --shape and --layers.")
+    with opened(out, o.DTYPES[dtype], backend, threads, resume=resume, as_json=as_json) as session:
         torch.manual_seed(seed)
+        processes = session.processes
         master = Classifier.read(teacher).frozen()
-        side = o.stored_side(master.see.size, stored)
-        found = load(data, master, side, "the teacher")
-        if sum(source is not None for source in (student, shape, layers)) != 1:
-            raise TrainingError("Tell where the student comes from by one of --student, --shape and --layers.")
+        photos = load(data, master, o.stored_side(master.see.size, stored), "the teacher", processes)
         if student is not None:
             pupil = from_checkpoint(student, master, new_head=new_head)
         elif shape is not None:
             pupil = from_shape(shape, master)
         else:
-            pupil = from_teacher(master, found.train, layers or 0, mlp_width)
-        if head_start and shape is None and found.train.labelled:
-            start_heads(pupil, found.train, bf16=bf16)
-        how = Augmentation(
-            seed, max(pupil.see.size, master.see.size), jitter, randaugment, magnitude, mixup, cutmix
-        )
-        batches = Batches(found.train, how, batch, accumulate, processes)
-        objective = Distillation(
-            Teacher(master, processes.device), temperature, hard if found.train.labelled else 0.0, feature_weight
-        )
+            pupil = from_teacher(master, photos.train, layers or 0, mlp_width)
+        if head_start and shape is None and photos.train.labelled:
+            start_heads(pupil, photos.train, bf16=bf16)
+        learner = Learner(pupil.model, width_of(master.model) if feature_weight else None)
+        side = max(pupil.see.size, master.see.size)
+        how = Augmentation(seed, side, jitter, randaugment, magnitude, mixup, cutmix)
+        batches = Batches(photos.train, how, batch, accumulate, processes, cached_views)
+        live = Teacher(master, processes.device)
+        share = hard if photos.train.labelled else 0.0
+        objective = Distillation(live.ask, temperature, share, feature_weight)
+        if find_batch_size:
+            batches = with_largest_batch(batches, learner, objective, o.in_bytes(memory))
+        batches.check()
+        if cached_views:
+            remembered = fill(cache or session.folder.states, live, batches, bf16=bf16)
+            objective = replace(objective, ask=remembered.ask)
         plan = Plan(
             epochs,
             lr,
@@ -106,7 +113,4 @@ def distil(
             log_steps=log_steps,
             threads=loader_threads,
         )
-        learner = Learner(pupil.model, objective.width)
-        train(pupil, learner, found, batches, objective, plan, folder, o.DTYPES[dtype], as_json=as_json)
-
-
+        train(session, pupil, learner, photos.val, batches, objective, plan)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal
+from typing import Literal, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -19,18 +19,22 @@ from torch import Tensor
 
 from training.errors import TrainingError
 
+Item = TypeVar("Item")
 Backend = Literal["nccl", "gloo", "smddp"]
 SMDDP = "smdistributed.dataparallel.torch.torch_smddp"
+CPU = torch.device("cpu")
 WAIT = timedelta(minutes=30)  # for a process that reads data, scores or writes while the others wait
 
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """This process is number `rank` of `world`; its tensors live on `device`."""
+    """Process `rank` of `world`, `local_rank` of `local_world` on its machine; its tensors live on `device`."""
 
     rank: int = 0
     world: int = 1
-    device: torch.device = torch.device("cpu")
+    device: torch.device = CPU
+    local_rank: int = 0
+    local_world: int = 1
 
     @property
     def first(self) -> bool:
@@ -40,15 +44,35 @@ class Processes:
     def wait(self) -> None:
         """Wait until all processes are here."""
         if self.world > 1:
-            dist.barrier()
+            with others_alive():
+                dist.barrier()
 
     def mean(self, value: Tensor) -> Tensor:
         """Return the mean of a scalar over all processes."""
         if self.world == 1:
             return value
         total = value.detach().clone()
-        dist.all_reduce(total)
+        with others_alive():
+            dist.all_reduce(total)
         return total / self.world
+
+    def gather(self, value: Item) -> list[Item]:
+        """Return the plain-data `value` of every process, in order."""
+        if self.world == 1:
+            return [value]
+        found: list[Item | None] = [None] * self.world
+        with others_alive():
+            dist.all_gather_object(found, value)
+        return [item for item in found if item is not None]
+
+
+@contextmanager
+def others_alive() -> Iterator[None]:
+    """Raise TrainingError where another process has stopped and the backend cannot reach it."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise TrainingError("Another process of this training has stopped: its own message says why.") from error
 
 
 @contextmanager
@@ -63,7 +87,7 @@ def joined(backend: Backend | None = None) -> Iterator[Processes]:
     device = torch.device("cuda", local) if cuda else torch.device("cpu")
     if cuda:
         torch.cuda.set_device(device)
-    if world == 1 and "RANK" not in os.environ:
+    if world == 1:
         yield Processes(device=device)
         return
     chosen = backend or ("nccl" if cuda else "gloo")
@@ -79,6 +103,7 @@ def joined(backend: Backend | None = None) -> Iterator[Processes]:
             ) from None
     dist.init_process_group(chosen, timeout=WAIT)
     try:
-        yield Processes(dist.get_rank(), dist.get_world_size(), device)
+        locals_ = int(os.environ.get("LOCAL_WORLD_SIZE", str(world)))
+        yield Processes(dist.get_rank(), dist.get_world_size(), device, local, locals_)
     finally:
         dist.destroy_process_group()

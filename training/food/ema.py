@@ -22,7 +22,7 @@ class Average:
     def update(self, model: nn.Module, step: int) -> None:
         """Take in the weights after step `step`, counted from 0."""
         decay = min(self.decay, (1 + step) / (10 + step))
-        mine, theirs = list(self.model.parameters()), list(model.parameters())
-        torch._foreach_lerp_(mine, theirs, 1 - decay)
-        for buffer, new in zip(self.model.buffers(), model.buffers(), strict=True):
-            buffer.copy_(new)
+        for mine, theirs in zip(self.model.parameters(), model.parameters(), strict=True):
+            mine.lerp_(theirs, 1 - decay)
+        for buffer, newest in zip(self.model.buffers(), model.buffers(), strict=True):
+            buffer.copy_(newest)

@@ -37,15 +37,17 @@ class Accuracy:
         top = logits.topk(min(5, logits.shape[1])).indices
         scores = Scores.of(labels.numpy(), top[:, 0].numpy(), logits.shape[1])
         top5 = (top == labels[:, None]).any(dim=1).float().mean()
-        recall = torch.tensor(scores.recall)[labels.unique()].mean()
+        recall = torch.tensor(scores.recall)[torch.unique(labels)].mean()
         return cls(scores.accuracy, float(top5), float(recall))
 
 
 def predict(network: Callable[[Tensor], Tensor], see: Preprocessing, photos: Photos) -> Tensor:
     """Run `network` over whole photos, not augmented, and return its outputs [N, ...] on the CPU."""
-    batches = torch.split(photos.pixels, SCORED_BATCH)
+    batches = torch.split(torch.arange(len(photos)), SCORED_BATCH)
     with torch.inference_mode():
-        return torch.cat([network(see(whole(batch))) for batch in track(batches, "predict", len(batches))])
+        return torch.cat(
+            [network(see(whole(photos.pixels(items)))) for items in track(batches, "predict", len(batches))]
+        )
 
 
 def score(model: PreTrainedModel, see: Preprocessing, photos: Photos) -> Accuracy:

@@ -6,7 +6,6 @@ The folder holds `train.txt`, `val.txt` and `test.txt` (path, fine class, coarse
 from __future__ import annotations
 
 import csv
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -58,7 +57,7 @@ def convert(folder: Path, out: Path, size: int = 0, *, png: bool = False) -> dic
                 target = new / split / labels[label] / relative
                 target.parent.mkdir(parents=True, exist_ok=True)
                 _write(path, target, size, png=png)
-        os.replace(new, out)
+        new.replace(out)
     return {split: len(rows) for split, rows in splits.items()}
 
 

@@ -35,11 +35,10 @@ class Learner(nn.Module):
     def forward(self, pixels: Tensor) -> Answers:
         """Answer normalised pixels [B, 3, S, S]."""
         out = self.model(pixels, **({"output_hidden_states": True} if self.projection else {}))
-        labelled = getattr(out, "cls_logits", None)
-        taught = getattr(out, "distillation_logits", None)
         hidden = self.projection(tokens(out.hidden_states[-1])) if self.projection else None
-        both = labelled is not None and taught is not None
-        return Answers(labelled if both else out.logits, taught if both else out.logits, hidden)
+        if hasattr(out, "distillation_logits"):
+            return Answers(out.cls_logits, out.distillation_logits, hidden)
+        return Answers(out.logits, out.logits, hidden)
 
 
 def tokens(hidden: Tensor) -> Tensor:

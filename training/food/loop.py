@@ -58,8 +58,8 @@ class Plan:
 class Trainer:
     """Trains `learner` in place on `objective`; `see` is its preprocessing.
 
-    `epoch_end` gets the network as it would be stored (the average, when there is one) and the epoch's number, and
-    returns figures for the log; `keep` stores the network.
+    `epoch_end` gets the network as it would be stored (the average, when there is one) and returns figures for the
+    log; `keep` stores the network.
     """
 
     learner: Learner
@@ -68,7 +68,7 @@ class Trainer:
     objective: Objective
     plan: Plan
     folder: RunFolder
-    epoch_end: Callable[[PreTrainedModel, int], dict[str, Any]]
+    epoch_end: Callable[[PreTrainedModel], dict[str, Any]]
     keep: Callable[[PreTrainedModel], None]
     clock: Clock = dataclasses.field(default_factory=NoClock)
 
@@ -113,7 +113,7 @@ class Trainer:
                 losses.append(self._step(network, optimizer, parts, step))
                 if average is not None:
                     average.update(self.learner.model, step)
-                self.clock.step(self.batches.size)
+                self.clock.step(self.batches.size // processes.world)
                 done = step + 1
                 bar.update(task, completed=done, description=f"loss {losses[-1]:.3f}")
                 if done % plan.log_steps == 0 and processes.first:
@@ -177,7 +177,7 @@ class Trainer:
         epoch = done // self.batches.per_epoch
         figures: dict[str, Any] = {"train_loss": sum(losses) / len(losses)}
         stored = average.model if average else self.learner.model
-        figures |= self.epoch_end(stored.eval(), epoch)
+        figures |= self.epoch_end(stored.eval())
         self.learner.train()
         self.folder.log(step=done, epoch=epoch, **figures)
         shown = ", ".join(f"{name} {value:.4f}" for name, value in figures.items())

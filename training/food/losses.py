@@ -60,7 +60,7 @@ def split_tokens(hidden: Tensor) -> tuple[Tensor, Tensor]:
         return hidden.mean(dim=(1, 2)), hidden.permute(0, 3, 1, 2)
     side = int((hidden.shape[1] - 1) ** 0.5)
     patches = hidden[:, hidden.shape[1] - side * side :]
-    return hidden[:, 0], patches.transpose(1, 2).unflatten(2, (side, side))
+    return hidden[:, 0], patches.transpose(1, 2).reshape(len(hidden), -1, side, side)
 
 
 def mean_of(losses: list[tuple[float, Tensor]]) -> Tensor:

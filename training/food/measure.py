@@ -49,7 +49,10 @@ def measure(
         return
     typer.echo(f"| {' | '.join(COLUMNS)} |\n|---|" + "---:|" * (len(COLUMNS) - 1))
     for row in rows:
-        cells = [f"{cell:.4f}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else cell for cell in row.values()]
+        cells = [
+            f"{cell:.4f}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else cell
+            for cell in row.values()
+        ]
         typer.echo(f"| {' | '.join(cells)} |")
 
 

@@ -19,6 +19,7 @@ Rate = Annotated[float, typer.Option(help="Peak learning rate of the head.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Photos a step, over all processes together.")]
 Accumulate = Annotated[int, typer.Option(min=1, help="Parts that a step of each process is run in, to save memory.")]
 FindBatch = Annotated[bool, typer.Option(help="Take the largest batch that fits the memory, in place of --batch.")]
+Memory = Annotated[float | None, typer.Option(min=0, help="GiB that a CPU's --find-batch-size may plan with.")]
 Stored = Annotated[int | None, typer.Option(help="Side of the shrunken photos that crops are cut from, in pixels.")]
 LayerDecay = Annotated[float, typer.Option(help="Each layer learns so many times as fast as the one above.")]
 Frozen = Annotated[int, typer.Option(min=0, help="First layers that keep their weights, with the embeddings.")]
@@ -45,6 +46,11 @@ Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 
 DTYPES = {"fp16": torch.float16, "fp32": torch.float32}
 STORED_SHARE = 1.37  # of the size a network sees, where none is told: 192 for 140
+
+
+def in_bytes(gib: float | None) -> int | None:
+    """Return GiB in bytes."""
+    return None if gib is None else round(gib * 2**30)
 
 
 def stored_side(size: int, told: int | None) -> int:

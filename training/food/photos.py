@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import math
 import os
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -13,25 +16,35 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 from training.errors import TrainingError
+from training.food.distributed import Processes
 from training.food.progress import console, track
 from training.food.sources import UNLABELLED, Source, listed, open_source
 
 RESAMPLE = Image.Resampling.BICUBIC
 # A photo larger than this is taken for a decompression bomb: 12 times the pixels of a phone's photo.
 MAX_PIXELS = 150_000_000
+ALONE = Processes()
 
 
 @dataclass(frozen=True, slots=True)
 class Photos:
-    """A split: `pixels` uint8 [N, 3, S, S], `labels` int64 [N] (ids of `classes`, or UNLABELLED)."""
+    """A split of N photos: `labels` int64 [N] are ids of `classes`, or UNLABELLED.
 
-    pixels: Tensor
+    `memory` is uint8 [M, 3, S, S]; `rows` int64 [N] are the photos' places there, all of them where it is None.
+    """
+
+    memory: Tensor
     labels: Tensor
     classes: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
+    rows: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def pixels(self, items: Tensor) -> Tensor:
+        """Return the photos `items` int64 [B], uint8 [B, 3, S, S]."""
+        return self.memory[items if self.rows is None else self.rows[items]]
 
     @property
     def labelled(self) -> bool:
@@ -57,26 +70,27 @@ def decode(data: bytes, size: int) -> Tensor:
     return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
 
 
-def load_photos(data: str, split: str, size: int) -> Photos | None:
+def load_photos(data: str, split: str, size: int, processes: Processes = ALONE) -> Photos | None:
     """Read one split, every photo shrunk to `size` pixels square (3 * size * size bytes each); None when absent.
 
     Files that do not decode are left out, counted and named on stderr. Raises TrainingError when none is left.
     """
     source = open_source(data, split)
-    return None if source is None else read_all(source, split, size)
+    return None if source is None else read_all(source, split, size, processes)
 
 
-def need_photos(data: str, split: str, size: int) -> Photos:
+def need_photos(data: str, split: str, size: int, processes: Processes = ALONE) -> Photos:
     """As `load_photos`, of a split that must be there."""
-    photos = load_photos(data, split, size)
+    photos = load_photos(data, split, size, processes)
     if photos is None:
         raise TrainingError(f"{data} has no {split} split: put photos into a folder {split}/.")
     return photos
 
 
-def read_all(source: Source, split: str, size: int) -> Photos:
-    """Decode every photo of `source`, as many at a time as there are cores."""
+def read_all(source: Source, split: str, size: int, processes: Processes = ALONE) -> Photos:
+    """Decode every photo of `source`: each process of a machine its share, into memory that they have in common."""
     count = len(source.names)
+    mine = range(processes.local_rank, count, processes.local_world)
 
     def one(index: int) -> Tensor | None:
         try:
@@ -84,18 +98,38 @@ def read_all(source: Source, split: str, size: int) -> Photos:
         except Exception:  # Pillow's decoders raise nearly anything for a broken file
             return None
 
-    pixels = torch.empty((count, 3, size, size), dtype=torch.uint8)
-    kept, skipped = list[int](), list[str]()
+    pixels = _common_memory(count, size, processes)
+    broken = set[int]()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for index, photo in enumerate(track(pool.map(one, range(count)), f"read {split}", count)):
+        photos = zip(mine, pool.map(one, mine), strict=True)
+        for index, photo in track(photos, f"read {split}", len(mine)):
             if photo is None:
-                skipped.append(source.names[index])
-                continue
-            pixels[len(kept)] = photo
-            kept.append(index)
-    if not kept:
+                broken.add(index)
+            else:
+                pixels[index] = photo
+    broken = set[int]().union(*processes.gather(broken))
+    if len(broken) == count:
         raise TrainingError(f"None of the {count} photos of {split} can be read: check the files, or fetch them again.")
+    skipped = tuple(source.names[index] for index in sorted(broken))
     if skipped:
         console.print(f"{len(skipped)} of {count} photos of {split} cannot be read, left out: {listed(skipped, 10)}")
-    labels = torch.tensor([source.labels[index] for index in kept])
-    return Photos(pixels[: len(kept)], labels, tuple(source.classes), tuple(skipped))
+    kept = torch.tensor([index for index in range(count) if index not in broken])
+    return Photos(pixels, torch.tensor(source.labels)[kept], tuple(source.classes), skipped, kept if skipped else None)
+
+
+def _common_memory(count: int, size: int, processes: Processes) -> Tensor:
+    """Return uint8 [count, 3, size, size] that the processes of this machine share; a kill leaves no file behind."""
+    shape = (count, 3, size, size)
+    if processes.local_world == 1:
+        return torch.empty(shape, dtype=torch.uint8)
+    # torchrun is the parent of all of them.
+    file = Path(tempfile.gettempdir()) / f"marsmith-photos-{os.getppid()}"
+    if processes.local_rank == 0:
+        with file.open("wb") as new:
+            new.truncate(math.prod(shape))
+    processes.wait()
+    pixels = torch.from_file(str(file), shared=True, size=math.prod(shape), dtype=torch.uint8).view(shape)
+    processes.wait()
+    if processes.local_rank == 0:
+        file.unlink()
+    return pixels

@@ -28,9 +28,10 @@ def _warp(pixels: Tensor, matrix: Tensor) -> Tensor:
     linear = matrix[:, :, :2]
     shift = matrix[:, :, 2] + centre - linear @ centre
     affine = torch.cat([linear, shift[:, :, None]], dim=2)
-    return transform.warp_affine(
+    warped: Tensor = transform.warp_affine(
         pixels, affine, pixels.shape[-2:], padding_mode="fill", fill_value=torch.tensor(GREY), align_corners=True
     )
+    return warped
 
 
 def _matrix(strength: Tensor, **entries: Tensor) -> Tensor:

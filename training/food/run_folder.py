@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -24,8 +23,7 @@ LOG, REPORT, RESUME = "log.jsonl", "report.json", "resume"
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """`path` holds config.json, model.safetensors and preprocessor_config.json, READABLE = 0o644
-LOG, REPORT once done, and RESUME."""
+    """`path` holds config.json, model.safetensors and preprocessor_config.json, LOG, REPORT once done, RESUME."""
 
     path: Path
 
@@ -34,13 +32,12 @@ LOG, REPORT once done, and RESUME."""
         """Where checkpoints to resume from lie."""
         return self.path / RESUME
 
-    def open(self, *, resume: bool) -> None:
-        """Make the folder. Raises TrainingError when it is in use already, or a run to resume has ended."""
+    def check(self, *, resume: bool) -> None:
+        """Raise TrainingError when the folder is in use already, or a run to resume has ended."""
         if resume and (self.path / REPORT).is_file():
             raise TrainingError(f"The run in {self.path} is complete: name another folder to train again.")
         if not resume and self.path.is_dir() and any(self.path.iterdir()):
             raise TrainingError(f"{self.path} is not empty: name a new folder, or pass --resume to go on there.")
-        self.path.mkdir(parents=True, exist_ok=True)
 
     def log(self, **figures: Any) -> None:
         """Append a line to the log."""
@@ -69,7 +66,7 @@ def write_whole(file: Path, text: str) -> None:
     """Write a file that appears whole or not at all."""
     new = file.with_name(f".{file.name}.new")
     new.write_text(text, encoding="utf-8")
-    os.replace(new, file)
+    new.replace(file)
 
 
 def export(classifier: Classifier, folder: Path, dtype: torch.dtype) -> None:
@@ -81,4 +78,4 @@ def export(classifier: Classifier, folder: Path, dtype: torch.dtype) -> None:
         classifier.see.save(new)
         for file in sorted(new.iterdir()):
             file.chmod(READABLE)  # the safetensors library gives its owner alone the right to read
-            os.replace(file, folder / file.name)
+            file.replace(folder / file.name)

@@ -19,11 +19,19 @@ SPLITS = {"train": ("train",), "val": ("val", "validation", "valid", "dev"), "te
 
 
 class Source(Protocol):
-    """N photos as stored. `classes` are their names in id order, `labels` ids or UNLABELLED."""
+    """N photos as stored."""
 
-    classes: list[str]
-    labels: list[int]
-    names: list[str]
+    @property
+    def classes(self) -> list[str]:
+        """The classes' names in id order; none of unlabelled photos."""
+
+    @property
+    def labels(self) -> list[int]:
+        """The id of each photo's class, or UNLABELLED."""
+
+    @property
+    def names(self) -> list[str]:
+        """What to call each photo."""
 
     def read(self, index: int) -> bytes:
         """Return the file of photo `index`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -98,7 +99,8 @@ def from_checkpoint(checkpoint: str, teacher: Classifier, *, new_head: bool) -> 
     return Classifier(student.model, teacher.labels, student.see)
 
 
-def _vit_layers(model: PreTrainedModel) -> nn.ModuleList | nn.Sequential:
+def _vit_layers(model: PreTrainedModel) -> Any:
+    """Return the stack of encoder layers, each with an MLP of fc1 and fc2. Raises TrainingError for other networks."""
     layers = layers_of(model)
     if layers is None or not hasattr(layers[0], "mlp") or not hasattr(layers[0].mlp, "fc2"):
         raise TrainingError(f"A {type(model).__name__} cannot be cut: name a student with --student.")
@@ -123,8 +125,8 @@ def importance(teacher: Classifier, photos: Photos) -> list[Tensor]:
         for index, layer in enumerate(layers)
     ]
     step = max(1, len(photos) // RANKED_PHOTOS)  # photos lie sorted by class
-    for batch in photos.pixels[::step].split(RANK_BATCH):
-        teacher.model(teacher.see(whole(batch)))
+    for items in torch.split(torch.arange(0, len(photos), step), RANK_BATCH):
+        teacher.model(teacher.see(whole(photos.pixels(items))))
     for hook in hooks:
         hook.remove()
     return [total * layer.mlp.fc2.weight.norm(dim=0) for total, layer in zip(sums, layers, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import torch
@@ -11,15 +12,13 @@ from training.errors import TrainingError
 from training.food import options as o
 from training.food.augment import JITTER, Augmentation
 from training.food.batches import Batch, Batches
-from training.food.distributed import joined
 from training.food.heads import start_heads
 from training.food.learner import Answers, Learner
-from training.food.losses import hard_loss
 from training.food.loop import Plan
+from training.food.losses import hard_loss
 from training.food.networks import Classifier, renew_heads
-from training.food.photos import need_photos
-from training.food.run_folder import RunFolder
-from training.food.session import Data, load, train
+from training.food.session import load, opened, train, with_largest_batch
+from training.food.sources import open_source
 
 
 def teach(
@@ -43,6 +42,8 @@ def teach(
     bf16: o.Bf16 = False,
     stored: o.Stored = None,
     accumulate: o.Accumulate = 1,
+    find_batch_size: o.FindBatch = False,
+    memory: o.Memory = None,
     zero: o.Zero = False,
     backend: o.BackendName = None,
     threads: o.Threads = None,
@@ -55,35 +56,26 @@ def teach(
     as_json: o.Json = False,
 ) -> None:
     """Fine-tune BASE on the labels of DATA into OUT."""
-    if threads:
-        torch.set_num_threads(threads)
-    with joined(backend) as processes:
-        folder = RunFolder(out)
-        if processes.first:
-            folder.open(resume=resume)
-        processes.wait()
+    with opened(out, o.DTYPES[dtype], backend, threads, resume=resume, as_json=as_json) as session:
         torch.manual_seed(seed)
-        classifier = Classifier.read(base)
-        side = o.stored_side(classifier.see.size, stored)
-        classes = need_photos(data, "train", 8).classes
+        source = open_source(data, "train")
+        classes = tuple(source.classes) if source else ()
         if not classes:
-            raise TrainingError(f"The photos of {data} have no labels to learn: put them into a folder for each class.")
+            raise TrainingError(f"{data} has no labelled photos to learn from: put them into train/CLASS/.")
+        classifier = Classifier.read(base)
         if classes != classifier.labels:
             renew_heads(classifier.model, classes)
             classifier = Classifier(classifier.model, classes, classifier.see)
-        found: Data = load(data, classifier, side, "the network")
+        size = classifier.see.size
+        photos = load(data, classifier, o.stored_side(size, stored), "the network", session.processes)
         if head_start:
-            start_heads(classifier, found.train, bf16=bf16)
-
-        def objective(answers: Answers, seen: Batch) -> torch.Tensor:
-            losses = [
-                hard_loss(logits.float(), seen.labels, seen.mixture, smoothing)
-                for logits in {id(logits): logits for logits in (answers.labelled, answers.taught)}.values()
-            ]
-            return torch.stack(losses).mean()
-
-        how = Augmentation(seed, classifier.see.size, jitter, randaugment, magnitude, mixup, cutmix)
-        batches = Batches(found.train, how, batch, accumulate, processes)
+            start_heads(classifier, photos.train, bf16=bf16)
+        learner = Learner(classifier.model)
+        objective = Labels(smoothing)
+        how = Augmentation(seed, size, jitter, randaugment, magnitude, mixup, cutmix)
+        batches = Batches(photos.train, how, batch, accumulate, session.processes)
+        if find_batch_size:
+            batches = with_largest_batch(batches, learner, objective, o.in_bytes(memory))
         plan = Plan(
             epochs,
             lr,
@@ -98,5 +90,17 @@ def teach(
             log_steps=log_steps,
             threads=loader_threads,
         )
-        learner = Learner(classifier.model)
-        train(classifier, learner, found, batches, objective, plan, folder, o.DTYPES[dtype], as_json=as_json)
+        train(session, classifier, learner, photos.val, batches, objective, plan)
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The loss of a network that labels alone teach, all its heads alike."""
+
+    smoothing: float
+
+    def __call__(self, answers: Answers, batch: Batch) -> torch.Tensor:
+        """Return the mean loss of a batch."""
+        heads = [answers.labelled] if answers.taught is answers.labelled else [answers.labelled, answers.taught]
+        losses = [hard_loss(logits.float(), batch.labels, batch.mixture, self.smoothing) for logits in heads]
+        return torch.stack(losses).mean()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from training.food.batches import Batch
-from training.food.learner import Answers, tokens, width_of
+from training.food.learner import Answers, tokens
 from training.food.losses import feature_loss, hard_loss, soft_loss
 from training.food.networks import Classifier
 
@@ -20,11 +21,22 @@ class Teacher:
         self.classifier = classifier.frozen()
         self.classifier.model.to(device).eval()
 
+    def ask(self, batch: Batch, *, features: bool) -> tuple[Tensor, Tensor | None]:
+        """Answer the views of a batch, mixed as they are, see `answer`."""
+        return self.answer(batch.views, features=features)
+
     @torch.no_grad()
     def answer(self, views: Tensor, *, features: bool = False) -> tuple[Tensor, Tensor | None]:
         """Return logits [B, L] and, if asked for, the last features [B, T, C] of views [B, 3, S, S] in 0..1."""
         out = self.classifier.model(self.classifier.see(views), output_hidden_states=features)
         return out.logits.float(), tokens(out.hidden_states[-1]).float() if features else None
+
+
+class Ask(Protocol):
+    """A teacher, at work or remembered."""
+
+    def __call__(self, batch: Batch, *, features: bool) -> tuple[Tensor, Tensor | None]:
+        """Return logits [B, L] and, if asked for, features [B, T, C]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +47,14 @@ class Distillation:
     ICML 2021).
     """
 
-    teacher: Teacher
+    ask: Ask
     temperature: float
     hard: float
     features: float = 0.0
 
-    @property
-    def width(self) -> int | None:
-        """The width of the features to be learnt; None when none are."""
-        return width_of(self.teacher.classifier.model) if self.features else None
-
     def __call__(self, answers: Answers, batch: Batch) -> Tensor:
         """Return the mean loss of a batch, whose mixed views the teacher sees as mixed."""
-        wanted, hidden = self.teacher.answer(batch.views, features=bool(self.features))
+        wanted, hidden = self.ask(batch, features=bool(self.features))
         loss = (1 - self.hard) * soft_loss(answers.taught.float(), wanted, self.temperature)
         if self.hard:
             loss = loss + self.hard * hard_loss(answers.labelled.float(), batch.labels, batch.mixture)
