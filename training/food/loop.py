@@ -124,7 +124,7 @@ class Trainer:
                     losses = []
                 if ended or (plan.checkpoint_steps and done % plan.checkpoint_steps == 0):
                     self._checkpoint(optimizer, average, done)
-        return figures
+        return figures | {"optimizer_bytes": processes.gather(state_bytes(optimizer))}
 
     def _optimizer(self) -> tuple[torch.optim.Optimizer, list[float]]:
         """Return AdamW, sharded over the processes if the plan says so, and the peak rate of each of its groups."""
@@ -216,3 +216,10 @@ class Trainer:
             self.folder.rewind(state.step)
             console.print(f"going on after step {state.step}")
         return state.step
+
+
+def state_bytes(optimizer: torch.optim.Optimizer) -> int:
+    """Return the bytes of this process's share of the optimizer's state."""
+    mine = optimizer.optim if isinstance(optimizer, ZeroRedundancyOptimizer) else optimizer
+    tensors = [value for state in mine.state.values() for value in state.values() if isinstance(value, Tensor)]
+    return sum(tensor.nbytes for tensor in tensors)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoModelForImageClassification, PreTrainedModel
 from transformers.utils import cached_file
@@ -35,7 +36,7 @@ class Classifier:
             see = read_preprocessing(Path(file) if file else None, model)
         except TrainingError as error:
             raise TrainingError(f"The checkpoint {checkpoint} cannot be used. {error}") from None
-        except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+        except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise TrainingError(f"The checkpoint {checkpoint} cannot be read: {reason}") from None
         return cls(model.eval(), labels_of(model), see)

@@ -65,13 +65,8 @@ def from_shape(name: str, teacher: Classifier) -> Classifier:
 
 
 def build(config: AutoConfig) -> PreTrainedModel:
-    """Return a network of random weights, with DeiT's second head where its config names that architecture."""
-    if "DeiTForImageClassificationWithTeacher" in (config.architectures or ()):
-        from transformers import DeiTForImageClassificationWithTeacher
-
-        model: PreTrainedModel = DeiTForImageClassificationWithTeacher(config)
-    else:
-        model = AutoModelForImageClassification.from_config(config)
+    """Return a network of random weights: of the config's first architecture, where its family has several."""
+    model: PreTrainedModel = AutoModelForImageClassification.from_config(config)
     return model.eval()
 
 

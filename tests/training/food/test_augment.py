@@ -1,9 +1,8 @@
-import numpy as np
 import pytest
 import torch
 
 from training.food.augment import Augmentation, dice, jitter, mix, order, random_crop, views
-from training.food.randaugment import OPERATIONS, rand_augment
+from training.food.randaugment import OPERATIONS
 
 RED = (200, 10, 20)
 
@@ -78,7 +77,6 @@ def test_a_shift_moves_the_picture_and_shows_grey_beside_it() -> None:
     shifted = OPERATIONS[12](pixels, torch.tensor([1.0]))  # 0.45 of 20 pixels
     assert shifted[0, :, :, :8].mean() == pytest.approx(0.5)
     assert shifted[0, :, :, 10:].max() == 0
-
 
 
 @pytest.mark.parametrize("kind", ["mixup", "cutmix"])

@@ -1,113 +1,81 @@
 from pathlib import Path
 
 import pytest
-import torch
 from PIL import Image
 
-from training.grocery import (
-    IMAGE_MEAN,
-    IMAGE_STD,
-    augment,
-    jitter,
-    load_photos,
-    normalise,
-    random_crop,
-    read_labels,
-    read_photo,
-    read_split,
-)
+from tests.training.food.commands import succeed
+from training.errors import TrainingError
+from training.food.grocery import convert, read_labels, read_split
 
 RED, BLUE = (200, 10, 20), (0, 40, 250)
 
 
-def dice(seed: int = 5) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two fine apples of one coarse class, one sour cream of another; ids out of order in classes.csv."""
-    (tmp_path / "classes.csv").write_text(
+    """Two fine apples of one coarse class with files of one name, one sour cream; ids out of order in classes.csv."""
+    folder = tmp_path / "dataset"
+    folder.mkdir()
+    (folder / "classes.csv").write_text(
         "Class Name (str),Class ID (int),Coarse Class Name (str),Coarse Class ID (int)\n"
         "Arla-Sour-Cream,2,Sour-Cream,1\nPink-Lady,0,Apple,0\nRoyal-Gala,1,Apple,0\n",
         encoding="utf-8",
     )
-    (tmp_path / "train.txt").write_text(
-        "train/gala.png, 1, 0\ntrain/cream.png, 2, 1\n",
+    (folder / "train.txt").write_text(
+        "train/Fruit/Gala/a.png, 1, 0\ntrain/Fruit/Pink/a.png, 0, 0\ntrain/Packages/cream.png, 2, 1\n",
         encoding="utf-8",
     )
-    (tmp_path / "train").mkdir()
-    Image.new("RGB", (30, 50), RED).save(tmp_path / "train/gala.png")
-    Image.new("RGBA", (64, 16), (*BLUE, 255)).save(tmp_path / "train/cream.png")
-    return tmp_path
+    for name in ("Fruit/Gala", "Fruit/Pink", "Packages"):
+        (folder / "train" / name).mkdir(parents=True)
+    Image.new("RGB", (30, 50), RED).save(folder / "train/Fruit/Gala/a.png")
+    Image.new("RGB", (30, 50), BLUE).save(folder / "train/Fruit/Pink/a.png")
+    Image.new("RGBA", (64, 16), (*BLUE, 255)).save(folder / "train/Packages/cream.png")
+    return folder
 
 
-def test_labels_are_the_coarse_names_in_id_order_without_hyphens(folder: Path) -> None:
-    assert read_labels(folder) == ["Apple", "Sour Cream"]
+def test_labels_are_the_coarse_names_in_id_order(folder: Path) -> None:
+    assert read_labels(folder) == ["Apple", "Sour-Cream"]
 
 
 def test_a_split_lists_photos_with_their_coarse_class(folder: Path) -> None:
-    assert read_split(folder, "train") == [(folder / "train/gala.png", 0), (folder / "train/cream.png", 1)]
+    assert read_split(folder, "train")[1:] == [
+        (folder / "train/Fruit/Pink/a.png", 0),
+        (folder / "train/Packages/cream.png", 1),
+    ]
 
 
-def test_photos_of_any_shape_and_mode_are_squashed_to_rgb_squares(folder: Path) -> None:
-    photos = load_photos(folder, "train", 8)
-    assert photos.labels.tolist() == [0, 1]
-    assert photos.pixels.dtype == torch.uint8
-    assert photos.pixels.shape == (2, 3, 8, 8)
-    for pixels, colour in zip(photos.pixels, (RED, BLUE), strict=True):
-        assert torch.equal(pixels, torch.tensor(colour, dtype=torch.uint8).view(3, 1, 1).expand(3, 8, 8))
+def test_photos_are_copied_into_a_folder_for_each_coarse_class(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert succeed("convert-grocery", folder, out) == "3 train\n"
+    found = {path.relative_to(out).as_posix() for path in out.rglob("*.png")}
+    assert found == {
+        "train/Apple/Fruit_Gala_a.png",
+        "train/Apple/Fruit_Pink_a.png",
+        "train/Sour-Cream/Packages_cream.png",
+    }
+    copied = (out / "train/Apple/Fruit_Gala_a.png").read_bytes()
+    assert copied == (folder / "train/Fruit/Gala/a.png").read_bytes()
 
 
-def test_the_whole_photo_is_seen_top_row_first(tmp_path: Path) -> None:
-    photo = Image.new("RGB", (40, 80), "black")
-    photo.paste((255, 255, 255), (0, 0, 40, 20))
-    photo.save(tmp_path / "photo.png")
-    rows = read_photo(tmp_path / "photo.png", 4)[0].float().mean(dim=1)
-    assert rows[0] > 220
-    assert rows[1:].max() < 40
+@pytest.mark.parametrize(("png", "suffix"), [(True, ".png"), (False, ".jpg")])
+def test_photos_may_be_squashed(folder: Path, tmp_path: Path, png: bool, suffix: str) -> None:
+    convert(folder, tmp_path / "out", 8, png=png)
+    with Image.open(tmp_path / f"out/train/Sour-Cream/Packages_cream{suffix}") as photo:
+        assert (photo.size, photo.mode) == ((8, 8), "RGB")
+        pixel = photo.getpixel((4, 4))
+    assert isinstance(pixel, tuple)
+    assert all(abs(found - wanted) <= 2 * (not png) for found, wanted in zip(pixel, BLUE, strict=True))
 
 
-def test_normalised_pixels_have_imagenet_mean_and_deviation() -> None:
-    white = normalise(torch.full((1, 3, 2, 2), 255, dtype=torch.uint8))
-    assert white[0, :, 0, 0].tolist() == pytest.approx(
-        [(1 - m) / s for m, s in zip(IMAGE_MEAN, IMAGE_STD, strict=True)]
-    )
-    assert white[0, :, 0, 0].tolist() == pytest.approx([2.2489, 2.4286, 2.6400], abs=1e-4)
+def test_a_fault_on_the_way_leaves_nothing(folder: Path, tmp_path: Path) -> None:
+    (folder / "train/Packages/cream.png").unlink()
+    with pytest.raises(FileNotFoundError):
+        convert(folder, tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dataset"]
 
 
-def test_a_crop_keeps_a_plain_colour_and_has_the_asked_size() -> None:
-    plain = torch.tensor(RED, dtype=torch.uint8).view(3, 1, 1).expand(3, 20, 20)
-    generator = dice()
-    for _ in range(20):
-        crop = random_crop(plain, 14, generator)
-        assert crop.shape == (3, 14, 14)
-        assert crop.mean(dim=(1, 2)).tolist() == pytest.approx(RED, abs=0.01)
-
-
-def test_crops_are_parts_of_the_photo_and_about_half_are_mirrored() -> None:
-    ramp = torch.arange(0, 240, 10, dtype=torch.uint8).expand(3, 24, 24)
-    generator = dice()
-    crops = [random_crop(ramp, 8, generator) for _ in range(200)]
-    mirrored = sum(bool(crop[0, 0, 0] > crop[0, 0, -1]) for crop in crops)
-    assert 75 < mirrored < 125
-    widths = [float(crop[0, 0].max() - crop[0, 0].min()) for crop in crops]
-    assert min(widths) < 130 < 180 < max(widths)
-
-
-def test_jitter_scales_brightness_of_grey_and_stays_in_range() -> None:
-    grey = torch.full((64, 3, 4, 4), 100.0)
-    jittered = jitter(grey, dice())
-    levels = jittered[:, 0, 0, 0]
-    torch.testing.assert_close(jittered, levels.view(-1, 1, 1, 1).expand_as(jittered), rtol=1e-4, atol=0.01)
-    assert 69.9 < levels.min() < 80
-    assert 120 < levels.max() < 130.1
-    assert jitter(torch.full((64, 3, 4, 4), 250.0), dice()).max() == 255
-
-
-def test_the_same_seed_gives_the_same_views() -> None:
-    photos = torch.randint(0, 256, (3, 3, 24, 24), dtype=torch.uint8, generator=dice())
-    first, again, other = (augment(photos, 14, dice(seed)) for seed in (1, 1, 2))
-    assert first.shape == (3, 3, 14, 14)
-    assert torch.equal(first, again)
-    assert not torch.equal(first, other)
+def test_another_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="is not GroceryStore's dataset folder"):
+        convert(tmp_path, tmp_path / "out")
+    (tmp_path / "there").mkdir()
+    with pytest.raises(TrainingError, match="exists: name a folder that does not"):
+        convert(tmp_path, tmp_path / "there")

@@ -1,119 +1,243 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
-from transformers import ViTConfig, ViTForImageClassification
+from torch import Tensor
+from transformers import PreTrainedModel
 
-from training.grocery import Photos
-from training.tuning import BATCH, Accuracy, Plan, batches, fit, parameter_groups, predict, ramp
+from training.errors import TrainingError
+from training.food import checkpoint
+from training.food.augment import Augmentation
+from training.food.batches import Batch, Batches
+from training.food.clock import NoClock
+from training.food.distributed import Processes
+from training.food.evaluate import score
+from training.food.learner import Answers, Learner
+from training.food.loop import Objective, Plan, Trainer
+from training.food.losses import hard_loss
+from training.food.networks import Classifier
+from training.food.photos import Photos
+from training.food.run_folder import RunFolder
+from training.food.student import from_shape
+from training.food.teacher import Distillation, Teacher
 
-
-def plan(**changes: float) -> Plan:
-    settings = {"epochs": 2, "lr": 1e-3, "layer_decay": 0.5, "frozen": 0, "relative": False, "seed": 1}
-    return Plan(**(settings | changes))  # type: ignore[arg-type]
-
-
-def rates_of(model: ViTForImageClassification, settings: Plan) -> dict[str, float]:
-    """The learning rate of each parameter that learns, by name."""
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    groups = parameter_groups(model, settings)
-    return {names[id(p)]: group["lr"] for group in groups for p in group["params"]}  # type: ignore[attr-defined,misc]
-
-
-def photos(count: int) -> Photos:
-    """Dark photos are class 0, bright ones class 1; size 16."""
-    labels = torch.arange(count) % 2
-    noise = torch.randint(0, 60, (count, 3, 16, 16), generator=torch.Generator().manual_seed(9))
-    return Photos((noise + 180 * labels.view(-1, 1, 1, 1)).to(torch.uint8), labels)
+Make = Callable[..., Classifier]
+Weights = dict[str, Tensor]
 
 
-@pytest.fixture
-def model() -> ViTForImageClassification:
-    torch.manual_seed(4)
-    config = ViTConfig(
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        image_size=8,
-        patch_size=4,
-        num_labels=6,
+def by_labels(answers: Answers, batch: Batch) -> Tensor:
+    return hard_loss(answers.labelled, batch.labels, batch.mixture)
+
+
+def trainer(
+    pupil: Classifier,
+    photos: Photos,
+    folder: Path,
+    objective: Objective = by_labels,
+    *,
+    learner: Learner | None = None,
+    accumulate: int = 1,
+    keep: Callable[[PreTrainedModel], None] = lambda _: None,
+    how: dict[str, float] | None = None,
+    **plan: Any,
+) -> Trainer:
+    folder.mkdir(exist_ok=True)
+    augmentation = Augmentation(1, 28, **how or {})  # type: ignore[arg-type]
+    batches = Batches(photos, augmentation, 8, accumulate, Processes())
+    settings = Plan(**{"epochs": 2, "lr": 5e-3, "log_steps": 1} | plan)
+    return Trainer(
+        learner or Learner(pupil.model),
+        pupil.see,
+        batches,
+        objective,
+        settings,
+        RunFolder(folder),
+        lambda model: {"top1": score(model, pupil.see, photos).top1},
+        keep,
     )
-    return ViTForImageClassification(config).eval()
 
 
-def test_accuracy_of_known_logits() -> None:
-    logits = torch.tensor(
-        [[9.0, 1, 2, 3, 4, 5], [9, 1, 2, 3, 4, 5], [9, 1, 2, 3, 4, 5], [0, 9, 0, 0, 0, 0], [0, 9, 1, 2, 3, 4]]
+def losses(folder: Path) -> list[float]:
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return [line["loss"] for line in lines if "loss" in line]
+
+
+def test_training_learns_dark_from_bright_and_stores_every_epoch(
+    make_vit: Make, photos: Photos, tmp_path: Path
+) -> None:
+    pupil, stored = make_vit(), list[float]()
+    before = pupil.model.vit.layers[0].mlp.fc1.weight.clone()
+    run = trainer(
+        pupil,
+        photos,
+        tmp_path / "run",
+        epochs=12,
+        frozen=1,
+        keep=lambda model: stored.append(model.classifier.bias[0].item()),
+        how={"jitter": 0.0},
     )
-    found = Accuracy.of(logits, torch.tensor([0, 0, 1, 1, 2]))
-    assert found.top1 == pytest.approx(3 / 5)
-    assert found.top5 == pytest.approx(4 / 5)
-    assert found.macro_recall == pytest.approx((1 + 1 / 2 + 0 + 0 + 0 + 0) / 6)
+    figures = run.run()
+    assert figures["top1"] > 0.9
+    assert len(set(stored)) == 12
+    assert torch.equal(pupil.model.vit.layers[0].mlp.fc1.weight, before)
+    assert [path.name for path in (tmp_path / "run/resume").iterdir()] == ["step-00000036"]
+    assert len(losses(tmp_path / "run")) == 36
 
 
-def test_the_rate_climbs_to_its_peak_and_falls_to_nothing() -> None:
-    rates = [ramp(step, 100) for step in range(100)]
-    assert rates[0] == pytest.approx(0.1)
-    assert rates[9] == rates[10] == 1.0
-    assert rates[55] == pytest.approx(0.5)
-    assert rates[10:] == sorted(rates[10:], reverse=True)
-    assert 0 < rates[99] < 0.001
+@pytest.mark.parametrize("changes", [{"accumulate": 4}, {"threads": 2}])
+def test_parts_and_threads_change_nothing(
+    make_vit: Make, photos: Photos, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    plain, other = make_vit(), make_vit()
+    trainer(plain, photos, tmp_path / "plain").run()
+    trainer(other, photos, tmp_path / "other", **changes).run()
+    assert losses(tmp_path / "other") == pytest.approx(losses(tmp_path / "plain"), rel=1e-4)
+    for one, two in zip(plain.model.parameters(), other.model.parameters(), strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-4)
 
 
-def test_each_layer_learns_half_as_fast_as_the_one_above(model: ViTForImageClassification) -> None:
-    rates = rates_of(model, plan())
-    assert rates["vit.embeddings.cls_token"] == pytest.approx(1e-3 / 16)
-    for layer, rate in enumerate((1e-3 / 8, 1e-3 / 4, 1e-3 / 2)):
-        assert rates[f"vit.layers.{layer}.mlp.fc2.weight"] == pytest.approx(rate)
-    assert rates["vit.layernorm.weight"] == rates["classifier.bias"] == pytest.approx(1e-3)
-    assert len(rates) == len(list(model.parameters()))
-    assert all(parameter.requires_grad for parameter in model.vit.layers.parameters())
+class Killed(Exception):
+    pass
 
 
-def test_frozen_layers_and_the_embeddings_below_do_not_learn(model: ViTForImageClassification) -> None:
-    rates = rates_of(model, plan(frozen=2))
-    assert {name.rpartition(".layers.")[2].split(".")[0] for name in rates} == {"2", "vit", "classifier"}
-    assert rates["vit.layers.2.mlp.fc1.weight"] == pytest.approx(0.5e-3)
-    assert {name for name, p in model.named_parameters() if p.requires_grad} == set(rates)
+class Killer(NoClock):
+    """Ends a run in its step number `last`, counted from 1."""
+
+    def __init__(self, last: int) -> None:
+        self.left = last
+
+    def step(self, samples: int) -> None:
+        self.left -= 1
+        if not self.left:
+            raise Killed
 
 
-def test_folded_layers_step_in_proportion_to_their_weights(model: ViTForImageClassification) -> None:
-    with torch.no_grad():
-        model.vit.layers[2].mlp.fc2.weight.copy_(torch.tensor([0.0014, -0.0014] * 16).expand(16, 32))
-        model.vit.layers[2].attention.o_proj.weight.fill_(0.028)
-    rates = rates_of(model, plan(relative=True))
-    assert rates["vit.layers.2.mlp.fc2.weight"] == pytest.approx(0.5e-3 * 0.1)
-    assert rates["vit.layers.2.mlp.fc2.bias"] == pytest.approx(0.5e-3 * 0.1)
-    assert rates["vit.layers.2.attention.o_proj.weight"] == pytest.approx(0.5e-3 * 2)
-    assert rates["vit.layers.2.mlp.fc1.weight"] == rates["vit.layers.2.attention.q_proj.weight"] == 0.5e-3
+@pytest.mark.parametrize("ema", [0.0, 0.9])
+def test_a_resumed_run_ends_like_one_that_was_never_stopped(
+    make_vit: Make, photos: Photos, tmp_path: Path, ema: float
+) -> None:
+    results = dict[str, list[Weights]]({"whole": [], "parts": []})
+
+    def keep(name: str) -> Callable[[PreTrainedModel], None]:
+        return lambda model: results[name].append({k: v.clone() for k, v in model.state_dict().items()})
+
+    options: dict[str, Any] = {"epochs": 3, "checkpoint_steps": 2, "ema": ema, "how": {"mixup": 0.3, "operations": 1}}
+    trainer(make_vit(), photos, tmp_path / "whole", keep=keep("whole"), **options).run()
+    killed = trainer(make_vit(), photos, tmp_path / "parts", keep=keep("parts"), **options)
+    killed.clock = Killer(6)
+    with pytest.raises(Killed):
+        killed.run()
+    assert [path.name for path in checkpoint.found(tmp_path / "parts/resume")] == ["step-00000004"]
+    trainer(make_vit(seed=99), photos, tmp_path / "parts", keep=keep("parts"), **options).run()
+    assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
+    for name, value in results["whole"][-1].items():
+        assert torch.equal(results["parts"][-1][name], value), name
 
 
-def test_every_photo_is_seen_once_an_epoch() -> None:
-    count = BATCH + 8
-    shuffled = Photos(photos(count).pixels, torch.arange(count))
-    seen = [labels for _, labels in batches(shuffled, 8, plan())]
-    assert [len(labels) for labels in seen] == [BATCH, 8, BATCH, 8]
-    first, second = torch.cat(seen[:2]).tolist(), torch.cat(seen[2:]).tolist()
-    assert sorted(first) == sorted(second) == list(range(count))
-    assert first != second
+def test_another_plan_cannot_resume_a_run(make_vit: Make, photos: Photos, tmp_path: Path) -> None:
+    trainer(make_vit(), photos, tmp_path / "run", epochs=1).run()
+    with pytest.raises(TrainingError, match=r"The run to resume had epochs = 1, lr = 0.005: pass the same"):
+        trainer(make_vit(), photos, tmp_path / "run", epochs=2, lr=1.0).run()
 
 
-def test_outputs_come_in_the_order_of_the_photos() -> None:
-    data = photos(130)
-    found = predict(lambda pixels: pixels.mean(dim=(1, 2, 3), keepdim=True).flatten(1), data)
-    assert found.shape == (130, 1)
-    assert ((found[:, 0] > 0).long() == data.labels).all()
+@pytest.mark.parametrize("fault", ["loss", "gradient"])
+def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_checkpoint(
+    make_vit: Make, photos: Photos, tmp_path: Path, fault: str
+) -> None:
+    pupil = make_vit()
+    stored = list[Weights]()
+
+    def objective(answers: Answers, batch: Batch) -> Tensor:
+        loss = by_labels(answers, batch)
+        if batch.epoch == 0:
+            return loss
+        # The root of nothing is nothing, but its slope is infinite.
+        return loss * float("nan") if fault == "loss" else loss + (0 * answers.labelled).sum().sqrt()
+
+    run = trainer(pupil, photos, tmp_path / "run", objective, keep=lambda model: stored.append(model.state_dict()))
+    with pytest.raises(TrainingError, match=r"no longer finite in step 4; the model of step-00000003 is in .*run"):
+        run.run()
+    assert len(stored) == 1
+    assert all(torch.isfinite(value).all() for value in pupil.model.state_dict().values())
+    last = checkpoint.load_last(tmp_path / "run/resume")
+    assert last is not None
+    assert last.step == 3
 
 
-def test_fitting_learns_dark_from_bright_and_saves_every_epoch(model: ViTForImageClassification) -> None:
-    train, val = photos(64), Photos(photos(16).pixels[:, :, ::2, ::2], photos(16).labels)
-    saved = list[float]()
-    settings = plan(epochs=5, lr=1e-2, frozen=1, layer_decay=1.0)
-    before = model.vit.layers[0].mlp.fc1.weight.clone()
+def test_the_average_is_what_is_scored_and_stored(make_vit: Make, photos: Photos, tmp_path: Path) -> None:
+    pupil, stored = make_vit(), list[Weights]()
+    trainer(pupil, photos, tmp_path, ema=0.99, keep=lambda model: stored.append(model.state_dict())).run()
+    assert not torch.equal(stored[-1]["classifier.weight"], pupil.model.classifier.weight)
 
-    def loss(views: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.cross_entropy(model(views).logits, labels)
 
-    fit(model, train, val, loss, settings, lambda: saved.append(model.classifier.bias[0].item()))
-    assert len(set(saved)) == 5
-    assert Accuracy.of(predict(lambda pixels: model(pixels).logits, val), val.labels).top1 == 1.0
-    assert torch.equal(model.vit.layers[0].mlp.fc1.weight, before)
+def test_dropout_is_on_and_its_draws_are_a_runs_own(make_vit: Make, photos: Photos, tmp_path: Path) -> None:
+    for name, dropout in (("none", 0.0), ("some", 0.5), ("again", 0.5)):
+        trainer(make_vit(hidden_dropout_prob=dropout), photos, tmp_path / name).run()
+    assert losses(tmp_path / "some") == losses(tmp_path / "again")
+    assert losses(tmp_path / "some")[0] != pytest.approx(losses(tmp_path / "none")[0], rel=1e-3)
+
+
+def test_bf16_runs_and_keeps_fp32_weights(make_vit: Make, photos: Photos, tmp_path: Path) -> None:
+    pupil = make_vit()
+    trainer(pupil, photos, tmp_path / "bf16", bf16=True).run()
+    trainer(make_vit(), photos, tmp_path / "fp32").run()
+    assert losses(tmp_path / "bf16") == pytest.approx(losses(tmp_path / "fp32"), rel=0.05)
+    assert losses(tmp_path / "bf16") != losses(tmp_path / "fp32")
+    assert pupil.model.dtype == torch.float32
+
+
+def distil(teacher: Classifier, **weights: float) -> Distillation:
+    return Distillation(Teacher(teacher, torch.device("cpu")).ask, 2.0, **{"hard": 0.3} | weights)
+
+
+def test_the_teacher_sees_the_very_views_of_its_student_mixed_as_they_are(
+    make_vit: Make, photos: Photos, tmp_path: Path
+) -> None:
+    teacher, pupil = make_vit(seed=1), make_vit()
+    seen: dict[str, list[Tensor]] = {"teacher": [], "student": []}
+    teacher.model.register_forward_pre_hook(lambda _, inputs: seen["teacher"].append(inputs[0]))
+    pupil.model.register_forward_pre_hook(lambda _, inputs: seen["student"].append(inputs[0]))
+    run = trainer(pupil, photos, tmp_path, distil(teacher), epochs=1, how={"mixup": 1.0, "operations": 2})
+    for parts in run.batches.steps(0, 3, 0):
+        run._step(run.learner, torch.optim.SGD(pupil.model.parameters(), 0.0), parts, 0)
+    assert len(seen["teacher"]) == 3
+    assert all(torch.equal(one, two) for one, two in zip(seen["teacher"], seen["student"], strict=True))
+
+
+def test_a_student_comes_closer_to_its_teacher_without_labels(make_vit: Make, photos: Photos, tmp_path: Path) -> None:
+    teacher, pupil = make_vit(seed=1), make_vit()
+    before = {name: value.clone() for name, value in teacher.model.state_dict().items()}
+    run = trainer(pupil, photos, tmp_path / "run", distil(teacher, hard=0.0), epochs=10)
+    run.run()
+    found = losses(tmp_path / "run")
+    assert sum(found[-3:]) < 0.3 * sum(found[:3])
+    assert all(torch.equal(value, before[name]) for name, value in teacher.model.state_dict().items())
+
+
+def test_a_feature_loss_brings_the_features_closer(make_vit: Make, photos: Photos, tmp_path: Path) -> None:
+    teacher, pupil = make_vit(seed=1, hidden_size=24), make_vit()
+    objective = distil(teacher, hard=0.0, features=1.0)
+    learner = Learner(pupil.model, 24)
+    trainer(pupil, photos, tmp_path / "run", objective, epochs=8, learner=learner).run()
+    with_features = losses(tmp_path / "run")
+    assert with_features[0] > 1
+    assert with_features[-1] < 0.8 * with_features[0]
+
+
+def test_labels_teach_deits_class_token_and_the_teacher_its_other(
+    make_vit: Make, photos: Photos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    teacher = make_vit(seed=1)
+    monkeypatch.setitem(from_shape.__globals__["SHAPES"], "deit-tiny", (64, 2))
+    pupil = from_shape("deit-tiny", teacher)
+    batch = next(iter(Batches(photos, Augmentation(1, 28), 8, 1, Processes()).parts(0)))
+    for hard, learns, stays in ((1.0, "cls", "distillation"), (0.0, "distillation", "cls")):
+        pupil.model.zero_grad()
+        answers = Learner(pupil.model)(pupil.see(batch.views))
+        distil(teacher, hard=hard)(answers, batch).backward()  # type: ignore[no-untyped-call]
+        gradients = {name: getattr(pupil.model, f"{name}_classifier").weight.grad for name in (learns, stays)}
+        assert gradients[learns].abs().max() > 0
+        assert gradients[stays] is None or gradients[stays].abs().max() == 0

@@ -83,7 +83,9 @@ def test_a_hub_data_set_that_cannot_be_had_is_told(monkeypatch: pytest.MonkeyPat
 
 
 def write_parquet(folder: Path, data: Path) -> None:
-    features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["apple_pie", "ramen"])})
+    features = datasets.Features(
+        {"image": datasets.Image(), "label": datasets.ClassLabel(names=["apple_pie", "ramen"])}
+    )
     for split, count in (("train", 4), ("validation", 2)):
         paths = sorted((data / "train/Apple").iterdir())[:count]
         rows = {"image": [{"bytes": path.read_bytes(), "path": None} for path in paths], "label": [0, 1] * (count // 2)}
@@ -106,7 +108,12 @@ def test_a_hub_data_set_is_read_like_food101(data: Path, monkeypatch: pytest.Mon
     rows = {"image": [str(data / "train/Apple/0.png"), str(data / "train/Apple/1.png")], "label": [1, 0]}
     table = datasets.DatasetDict({"train": datasets.Dataset.from_dict(rows, features=features)})
     asked = list[str]()
-    monkeypatch.setattr(datasets, "load_dataset", lambda name, data_files: asked.append(name) or table)
+
+    def load_dataset(name: str, data_files: None) -> datasets.DatasetDict:
+        asked.append(name)
+        return table
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     photos = need_photos("ethz/food101", "train", 16)
     assert asked == ["ethz/food101"]
     assert photos.classes == ("ramen", "sushi")
