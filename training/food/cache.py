@@ -17,7 +17,7 @@ from torch import Tensor
 
 from training.errors import TrainingError
 from training.food.batches import Batch, Batches
-from training.food.photos import Photos
+from training.food.photos import Photos, reserve
 from training.food.progress import track
 from training.food.run_folder import write_whole
 from training.food.teacher import Teacher
@@ -58,6 +58,7 @@ def fill(folder: Path, teacher: Teacher, batches: Batches, *, bf16: bool) -> Cac
         if processes.first:
             folder.mkdir(parents=True, exist_ok=True)
             np.lib.format.open_memmap(new, "w+", np.float32, shape).flush()
+            reserve(new)
         processes.wait()
         _answer(np.load(new, mmap_mode="r+"), teacher, batches, bf16=bf16)
         processes.wait()

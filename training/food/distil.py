@@ -84,7 +84,7 @@ def distil(
             pupil = from_shape(shape, master)
         else:
             pupil = from_teacher(master, photos.train, layers or 0, mlp_width)
-        if head_start and shape is None and photos.train.labelled:
+        if head_start and shape is None and photos.train.labelled and not session.goes_on:
             start_heads(pupil, photos.train, bf16=bf16)
         learner = Learner(pupil.model, width_of(master.model) if feature_weight else None)
         side = max(pupil.see.size, master.see.size)

@@ -15,6 +15,7 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 from transformers import PreTrainedModel
 
+from training.attention import attend_in_fp32
 from training.errors import TrainingError
 from training.food import checkpoint
 from training.food.batches import Batch, Batches
@@ -91,6 +92,8 @@ class Trainer:
         plan, processes = self.plan, self.processes
         self.batches.check()
         self.learner.to(processes.device).train()
+        if plan.bf16 and processes.device.type == "cpu":
+            attend_in_fp32(self.learner.model)
         optimizer, rates = self._optimizer()
         average = Average(self.learner.model, plan.ema) if plan.ema else None
         start = self._resume(optimizer, average)

@@ -127,9 +127,23 @@ def _common_memory(count: int, size: int, processes: Processes) -> Tensor:
     if processes.local_rank == 0:
         with file.open("wb") as new:
             new.truncate(math.prod(shape))
+        reserve(file)
     processes.wait()
     pixels = torch.from_file(str(file), shared=True, size=math.prod(shape), dtype=torch.uint8).view(shape)
     processes.wait()
     if processes.local_rank == 0:
         file.unlink()
     return pixels
+
+
+def reserve(file: Path) -> None:
+    """Give a file its whole space on the disk now: a map of a file with holes ends the process where none is left.
+
+    Raises OSError for a full disk; the file is removed then.
+    """
+    try:
+        with file.open("r+b") as opened:
+            os.posix_fallocate(opened.fileno(), 0, file.stat().st_size)
+    except OSError as error:
+        file.unlink()
+        raise OSError(error.errno, error.strerror, str(file)) from None

@@ -16,7 +16,7 @@ import typer
 from transformers import PreTrainedModel
 
 from training.errors import TrainingError
-from training.food import batch_size
+from training.food import batch_size, checkpoint
 from training.food.batches import Batch, Batches
 from training.food.clock import Clock, NoClock
 from training.food.distributed import Backend, Processes, joined
@@ -37,6 +37,11 @@ class Session:
     dtype: torch.dtype
     as_json: bool = False
     clock: Clock = field(default_factory=NoClock)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is a checkpoint to go on from, whose weights replace those that a run begins with."""
+        return bool(checkpoint.found(self.folder.states))
 
 
 @contextmanager

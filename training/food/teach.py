@@ -68,7 +68,7 @@ def teach(
             classifier = Classifier(classifier.model, classes, classifier.see)
         size = classifier.see.size
         photos = load(data, classifier, o.stored_side(size, stored), "the network", session.processes)
-        if head_start:
+        if head_start and not session.goes_on:
             start_heads(classifier, photos.train, bf16=bf16)
         learner = Learner(classifier.model)
         objective = Labels(smoothing)

@@ -44,7 +44,7 @@ class Distillation:
     """The loss of a student: `hard` of it from labels, the rest from the teacher, the features' on top.
 
     With DeiT's two heads, labels teach the class token's and the teacher the distillation token's (Touvron et al.,
-    ICML 2021).
+    ICML 2021); without labels the teacher teaches both, because an answer is the mean of both.
     """
 
     ask: Ask
@@ -58,6 +58,8 @@ class Distillation:
         loss = (1 - self.hard) * soft_loss(answers.taught.float(), wanted, self.temperature)
         if self.hard:
             loss = loss + self.hard * hard_loss(answers.labelled.float(), batch.labels, batch.mixture)
+        elif answers.labelled is not answers.taught:
+            loss = (loss + soft_loss(answers.labelled.float(), wanted, self.temperature)) / 2
         if hidden is not None and answers.hidden is not None:
             loss = loss + self.features * feature_loss(answers.hidden.float(), hidden)
         return loss

@@ -1,5 +1,8 @@
+import errno
+import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -28,7 +31,7 @@ def test_kept_answers_are_those_of_the_views_as_they_come(vit: Classifier, photo
         wanted, _ = teacher.ask(batch, features=False)
         found, _ = remembered.ask(batch, features=False)
         torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
-    assert not torch.equal(torch.from_numpy(remembered.values[0]), torch.from_numpy(remembered.values[1]))
+    assert not np.array_equal(remembered.values[0], remembered.values[1])
 
 
 def test_what_is_there_is_used_and_another_teacher_asked_anew(
@@ -58,6 +61,18 @@ def test_what_is_there_is_used_and_another_teacher_asked_anew(
 def test_mixed_views_cannot_be_kept(vit: Classifier, photos: Photos, tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="Mixed views never come back"):
         fill(tmp_path, Teacher(vit, CPU), kept(photos, mixup=1.0), bf16=False)
+
+
+def test_a_full_disk_is_told_before_the_teacher_is_asked(
+    vit: Classifier, photos: Photos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match=r"No space left on device: .*teacher.npy"):
+        fill(tmp_path, Teacher(vit, CPU), kept(photos), bf16=False)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_features_are_not_kept(vit: Classifier, photos: Photos, tmp_path: Path) -> None:
