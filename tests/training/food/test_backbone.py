@@ -1,9 +1,9 @@
 import pytest
 import torch
 from torch import Tensor
-from transformers import Dinov2Config, Dinov2Model, ViTForImageClassification
+from transformers import Dinov2Config, Dinov2Model
 
-from training.vit import resize_positions, student_of, to_classifier
+from training.food.backbone import resize_positions, to_classifier
 
 LABELS = ("Apple", "Sour Cream", "Red Beet")
 
@@ -25,13 +25,6 @@ def backbone() -> Dinov2Model:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(std=0.5)
-    return model
-
-
-@pytest.fixture
-def teacher(backbone: Dinov2Model) -> ViTForImageClassification:
-    model = to_classifier(backbone, LABELS, 56)
-    torch.nn.init.normal_(model.classifier.weight)
     return model
 
 
@@ -94,27 +87,3 @@ def test_rows_stay_rows_and_columns_stay_columns() -> None:
     assert torch.equal(grid[:, 0, 1], grid[:1, 0, 1].expand(2))
     assert grid[0, 0, 0] + grid[1, 0, 0] == pytest.approx(3.0)
     assert grid[0, 0, 0] == pytest.approx(0.5, abs=0.1)
-
-
-def test_a_student_of_all_layers_is_its_teacher(teacher: ViTForImageClassification) -> None:
-    with torch.inference_mode():
-        assert torch.equal(student_of(teacher, range(4))(photos(56)).logits, teacher(photos(56)).logits)
-
-
-def test_a_student_has_the_chosen_layers_in_the_chosen_order(teacher: ViTForImageClassification) -> None:
-    student = student_of(teacher, (3, 1))
-    assert student.config.num_hidden_layers == len(student.vit.layers) == 2
-    assert teacher.config.num_hidden_layers == 4
-    for new, index in zip(student.vit.layers, (3, 1), strict=True):
-        assert torch.equal(new.mlp.fc1.weight, teacher.vit.layers[index].mlp.fc1.weight)
-        assert torch.equal(new.attention.q_proj.weight, teacher.vit.layers[index].attention.q_proj.weight)
-    assert torch.equal(student.classifier.weight, teacher.classifier.weight)
-    assert student.config.id2label == teacher.config.id2label
-
-
-def test_training_a_student_leaves_its_teacher_alone(teacher: ViTForImageClassification) -> None:
-    student = student_of(teacher, (0,))
-    before = teacher.vit.layers[0].mlp.fc1.weight.clone()
-    with torch.no_grad():
-        student.vit.layers[0].mlp.fc1.weight.zero_()
-    assert torch.equal(teacher.vit.layers[0].mlp.fc1.weight, before)

