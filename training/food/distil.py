@@ -68,12 +68,13 @@ def distil(
     resume: o.Resume = False,
     checkpoint_steps: o.CheckpointSteps = 0,
     log_steps: o.LogSteps = 10,
+    timings: o.Timings = None,
     as_json: o.Json = False,
 ) -> None:
     """Teach a student to answer as TEACHER does on the same views of DATA's photos, labelled or not, into OUT."""
     if sum(source is not None for source in (student, shape, layers)) != 1:
         raise TrainingError("Tell where the student comes from by one of --student, --shape and --layers.")
-    with opened(out, o.DTYPES[dtype], backend, threads, resume=resume, as_json=as_json) as session:
+    with opened(out, o.DTYPES[dtype], backend, threads, resume=resume, as_json=as_json, timings=timings) as session:
         torch.manual_seed(seed)
         processes = session.processes
         master = Classifier.read(teacher).frozen()

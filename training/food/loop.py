@@ -16,10 +16,10 @@ from torch.nn.parallel import DistributedDataParallel
 from transformers import PreTrainedModel
 
 from training.attention import attend_in_fp32
+from training.bottleneck.clock import Clock
 from training.errors import TrainingError
 from training.food import checkpoint
 from training.food.batches import Batch, Batches
-from training.food.clock import Clock, NoClock
 from training.food.distributed import Processes
 from training.food.ema import Average
 from training.food.learner import Answers, Learner
@@ -27,6 +27,7 @@ from training.food.preprocessing import Preprocessing
 from training.food.progress import console
 from training.food.run_folder import RunFolder
 from training.food.schedule import parameter_groups, ramp
+from training.food.timing import Timing
 
 # What does not change the weights that a run ends with, and so may change when it is resumed.
 FREE = {"checkpoint_steps", "log_steps", "threads", "zero"}
@@ -71,7 +72,7 @@ class Trainer:
     folder: RunFolder
     epoch_end: Callable[[PreTrainedModel], dict[str, Any]]
     keep: Callable[[PreTrainedModel], None]
-    clock: Clock = dataclasses.field(default_factory=NoClock)
+    timing: Timing = dataclasses.field(default_factory=Timing)
 
     @property
     def processes(self) -> Processes:
@@ -97,9 +98,23 @@ class Trainer:
         optimizer, rates = self._optimizer()
         average = Average(self.learner.model, plan.ema) if plan.ema else None
         start = self._resume(optimizer, average)
+        with self.timing.clock(processes, start, threads=plan.threads, bf16=plan.bf16) as clock:
+            figures = self._steps(start, optimizer, rates, average, clock)
+        return figures | {"optimizer_bytes": processes.gather(state_bytes(optimizer))}
+
+    def _steps(
+        self,
+        start: int,
+        optimizer: torch.optim.Optimizer,
+        rates: list[float],
+        average: Average | None,
+        clock: Clock,
+    ) -> dict[str, Any]:
+        plan, processes = self.plan, self.processes
         network: nn.Module = self.learner
         if processes.world > 1:
             network = DistributedDataParallel(self.learner)
+            self.timing.watch(network, clock)
         stop = plan.epochs * self.batches.per_epoch
         figures = dict[str, Any]()
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -111,12 +126,12 @@ class Trainer:
                 for group, rate in zip(optimizer.param_groups, rates, strict=True):
                     group["lr"] = rate * ramp(step, stop, plan.warm_up)
                 torch.manual_seed(plan.seed + 1_000_003 * step + processes.rank)  # dropout's
-                with self.clock.phase("data"):
+                with clock.phase("data"):
                     parts = [part.to(processes.device) for part in next(steps)]
-                losses.append(self._step(network, optimizer, parts, step))
+                losses.append(self._step(network, optimizer, parts, step, clock))
                 if average is not None:
                     average.update(self.learner.model, step)
-                self.clock.step(self.batches.size // processes.world)
+                clock.step(self.batches.size // processes.world)
                 done = step + 1
                 bar.update(task, completed=done, description=f"loss {losses[-1]:.3f}")
                 if done % plan.log_steps == 0 and processes.first:
@@ -127,7 +142,7 @@ class Trainer:
                     losses = []
                 if ended or (plan.checkpoint_steps and done % plan.checkpoint_steps == 0):
                     self._checkpoint(optimizer, average, done)
-        return figures | {"optimizer_bytes": processes.gather(state_bytes(optimizer))}
+        return figures
 
     def _optimizer(self) -> tuple[torch.optim.Optimizer, list[float]]:
         """Return AdamW, sharded over the processes if the plan says so, and the peak rate of each of its groups."""
@@ -144,7 +159,9 @@ class Trainer:
             optimizer = torch.optim.AdamW(groups, **settings)
         return optimizer, [group["lr"] for group in groups]
 
-    def _step(self, network: nn.Module, optimizer: torch.optim.Optimizer, parts: list[Batch], step: int) -> float:
+    def _step(
+        self, network: nn.Module, optimizer: torch.optim.Optimizer, parts: list[Batch], step: int, clock: Clock
+    ) -> float:
         """Take one step; return its loss, the mean over all processes and parts."""
         total = torch.zeros((), device=self.processes.device)
         device = self.processes.device.type
@@ -152,15 +169,15 @@ class Trainer:
             last = part is parts[-1]
             alone = nullcontext() if last or self.processes.world == 1 else network.no_sync()  # type: ignore[operator]
             with alone:
-                with self.clock.phase("forward"), torch.autocast(device, torch.bfloat16, enabled=self.plan.bf16):
+                with clock.phase("forward"), torch.autocast(device, torch.bfloat16, enabled=self.plan.bf16):
                     answers = network(self.see(part.views))
                     loss = self.objective(answers, part) / len(parts)
-                with self.clock.phase("backward"):
+                with clock.phase("backward"):
                     loss.backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
-        with self.clock.phase("communication"):
+        with clock.phase("communication"):
             value = float(self.processes.mean(total))
-        with self.clock.phase("optimizer"):
+        with clock.phase("optimizer"):
             learning = [parameter for parameter in self.learner.parameters() if parameter.requires_grad]
             norm = float(torch.nn.utils.clip_grad_norm_(learning, self.plan.clip))
             if not (torch.isfinite(torch.tensor([value, norm])).all()):

@@ -42,6 +42,9 @@ BackendName = Annotated[
     Literal["nccl", "gloo", "smddp"] | None, typer.Option(help="Of torchrun's processes; by default nccl on GPUs.")
 ]
 Zero = Annotated[bool, typer.Option(help="Share the optimizer's state out among the processes.")]
+Timings = Annotated[
+    Path | None, typer.Option(file_okay=False, help="Record each step's time here, for training.bottleneck report.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 
 DTYPES = {"fp16": torch.float16, "fp32": torch.float32}

@@ -18,7 +18,6 @@ from transformers import PreTrainedModel
 from training.errors import TrainingError
 from training.food import batch_size, checkpoint
 from training.food.batches import Batch, Batches
-from training.food.clock import Clock, NoClock
 from training.food.distributed import Backend, Processes, joined
 from training.food.evaluate import aligned, score
 from training.food.learner import Learner
@@ -26,17 +25,18 @@ from training.food.loop import Objective, Plan, Trainer
 from training.food.networks import Classifier
 from training.food.photos import Photos, load_photos, need_photos
 from training.food.run_folder import RunFolder
+from training.food.timing import Timing
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A run of `processes` into `folder`; `dtype` is how weights are stored."""
+    """A run of `processes` into `folder`; `dtype` is how weights are stored, `timing` where its time is recorded."""
 
     processes: Processes
     folder: RunFolder
     dtype: torch.dtype
     as_json: bool = False
-    clock: Clock = field(default_factory=NoClock)
+    timing: Timing = field(default_factory=Timing)
 
     @property
     def goes_on(self) -> bool:
@@ -46,7 +46,14 @@ class Session:
 
 @contextmanager
 def opened(
-    out: Path, dtype: torch.dtype, backend: Backend | None, threads: int | None, *, resume: bool, as_json: bool
+    out: Path,
+    dtype: torch.dtype,
+    backend: Backend | None,
+    threads: int | None,
+    *,
+    resume: bool,
+    as_json: bool,
+    timings: Path | None = None,
 ) -> Iterator[Session]:
     """Join the processes and open the folder. Raises TrainingError as `joined` and `RunFolder.check` do."""
     if threads:
@@ -57,7 +64,7 @@ def opened(
         processes.wait()
         if processes.first:
             out.mkdir(parents=True, exist_ok=True)
-        yield Session(processes, folder, dtype, as_json)
+        yield Session(processes, folder, dtype, as_json, Timing(timings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +134,9 @@ def train(
     def keep(model: PreTrainedModel) -> None:
         session.folder.export(classifier, model, session.dtype)
 
-    trainer = Trainer(learner, classifier.see, batches, objective, plan, session.folder, epoch_end, keep, session.clock)
+    trainer = Trainer(
+        learner, classifier.see, batches, objective, plan, session.folder, epoch_end, keep, session.timing
+    )
     figures = trainer.run()
     if not session.processes.first:
         return

@@ -53,10 +53,11 @@ def teach(
     resume: o.Resume = False,
     checkpoint_steps: o.CheckpointSteps = 0,
     log_steps: o.LogSteps = 10,
+    timings: o.Timings = None,
     as_json: o.Json = False,
 ) -> None:
     """Fine-tune BASE on the labels of DATA into OUT."""
-    with opened(out, o.DTYPES[dtype], backend, threads, resume=resume, as_json=as_json) as session:
+    with opened(out, o.DTYPES[dtype], backend, threads, resume=resume, as_json=as_json, timings=timings) as session:
         torch.manual_seed(seed)
         source = open_source(data, "train")
         classes = tuple(source.classes) if source else ()

@@ -1,5 +1,6 @@
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,12 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from training.bottleneck.clock import Clock, NoClock
+from training.bottleneck.records import read_run
 from training.errors import TrainingError
 from training.food import checkpoint
 from training.food.augment import Augmentation
 from training.food.batches import Batch, Batches
-from training.food.clock import NoClock
 from training.food.distributed import Processes
 from training.food.evaluate import score
 from training.food.learner import Answers, Learner
@@ -23,6 +25,7 @@ from training.food.photos import Photos
 from training.food.run_folder import RunFolder
 from training.food.student import from_shape
 from training.food.teacher import Distillation, Teacher
+from training.food.timing import Timing
 
 Make = Callable[..., Classifier]
 Weights = dict[str, Tensor]
@@ -103,7 +106,7 @@ class Killed(Exception):
     pass
 
 
-class Killer(NoClock):
+class Dying(NoClock):
     """Ends a run in its step number `last`, counted from 1."""
 
     def __init__(self, last: int) -> None:
@@ -113,6 +116,14 @@ class Killer(NoClock):
         self.left -= 1
         if not self.left:
             raise Killed
+
+
+class Killer(Timing):
+    """Gives the run a clock that ends it in step 6."""
+
+    @contextmanager
+    def clock(self, processes: Processes, start: int, **_: Any) -> Iterator[Clock]:
+        yield Dying(6 - start)
 
 
 @pytest.mark.parametrize("ema", [0.0, 0.9])
@@ -127,7 +138,7 @@ def test_a_resumed_run_ends_like_one_that_was_never_stopped(
     options: dict[str, Any] = {"epochs": 3, "checkpoint_steps": 2, "ema": ema, "how": {"mixup": 0.3, "operations": 1}}
     trainer(make_vit(), photos, tmp_path / "whole", keep=keep("whole"), **options).run()
     killed = trainer(make_vit(), photos, tmp_path / "parts", keep=keep("parts"), **options)
-    killed.clock = Killer(6)
+    killed.timing = Killer()
     with pytest.raises(Killed):
         killed.run()
     assert [path.name for path in checkpoint.found(tmp_path / "parts/resume")] == ["step-00000004"]
@@ -135,6 +146,17 @@ def test_a_resumed_run_ends_like_one_that_was_never_stopped(
     assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
     for name, value in results["whole"][-1].items():
         assert torch.equal(results["parts"][-1][name], value), name
+
+
+def test_a_timed_run_can_be_reported_on(make_vit: Make, photos: Photos, tmp_path: Path) -> None:
+    run = trainer(make_vit(), photos, tmp_path / "run", epochs=2)
+    run.timing = Timing(tmp_path / "times")
+    run.run()
+    found = read_run(tmp_path / "times")
+    assert [step.number for step in found.steps] == list(range(1, 1 + 2 * run.batches.per_epoch))
+    assert all(step.samples == 8 and step.phases["forward"] > 0 and step.phases["backward"] > 0 for step in found.steps)
+    assert found.facts is not None
+    assert (found.facts.ranks, found.facts.bf16) == (1, False)
 
 
 def test_another_plan_cannot_resume_a_run(make_vit: Make, photos: Photos, tmp_path: Path) -> None:
@@ -202,7 +224,7 @@ def test_the_teacher_sees_the_very_views_of_its_student_mixed_as_they_are(
     pupil.model.register_forward_pre_hook(lambda _, inputs: seen["student"].append(inputs[0]))
     run = trainer(pupil, photos, tmp_path, distil(teacher), epochs=1, how={"mixup": 1.0, "operations": 2})
     for parts in run.batches.steps(0, 3, 0):
-        run._step(run.learner, torch.optim.SGD(pupil.model.parameters(), 0.0), parts, 0)
+        run._step(run.learner, torch.optim.SGD(pupil.model.parameters(), 0.0), parts, 0, NoClock())
     assert len(seen["teacher"]) == 3
     assert all(torch.equal(one, two) for one, two in zip(seen["teacher"], seen["student"], strict=True))
 

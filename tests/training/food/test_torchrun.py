@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.training.food.commands import logged, succeed
+from training.bottleneck.records import read_run
 from training.food.networks import Classifier
 from training.food.run_folder import export
 
@@ -58,7 +59,7 @@ def test_two_processes_learn_as_one_and_share_the_optimizers_state(teacher: Path
     (data / "train/Apple/0.png").write_bytes(b"broken")
     (data / "train/Red-Beet/1.png").write_bytes(b"broken")
     one, two = tmp_path / "one", tmp_path / "two"
-    run = start("distil", teacher, data, two, *options(5), "--zero")
+    run = start("distil", teacher, data, two, *options(5), "--zero", "--timings", tmp_path / "times")
     succeed("distil", teacher, data, one, *options(5))
     _, err = run.communicate(timeout=120)
     assert run.returncode == 0, err
@@ -70,6 +71,10 @@ def test_two_processes_learn_as_one_and_share_the_optimizers_state(teacher: Path
     assert len(shared) == 2
     assert max(shared) < 0.7 * alone[0]
     assert sum(shared) == pytest.approx(alone[0], rel=0.01)
+    steps = read_run(tmp_path / "times").steps
+    assert sorted({step.rank for step in steps}) == [0, 1]
+    # Gradients travel between the two, and that is told from backward.
+    assert all(step.phases["communication"] > 0 for step in steps)
     wanted, found = (load_file(folder / "model.safetensors") for folder in (one, two))
     for name, value in wanted.items():
         torch.testing.assert_close(found[name], value, rtol=0.02, atol=5e-4)
