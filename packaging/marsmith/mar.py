@@ -113,6 +113,11 @@ def source_sha256(source: Source) -> str:
     return hashlib.sha256(source).hexdigest() if isinstance(source, bytes) else file_sha256(source)
 
 
+def member_of(source: Source) -> Member:
+    """What a member would be that is not deflated. Raises OSError."""
+    return Member(len(source) if isinstance(source, bytes) else source.stat().st_size, source_sha256(source))
+
+
 class Writer:
     """Writes members one after the other into a seekable stream; `close` adds the central directory."""
 
