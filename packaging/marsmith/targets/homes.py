@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from marsmith.errors import TargetError
-from marsmith.targets import sagemaker
+from marsmith.targets import djl, sagemaker
 from marsmith.targets.packed import Home
 
-Target = Literal["mar", "sagemaker"]
+Target = Literal["mar", "sagemaker", "djl"]
 MAR: Target = "mar"
-HOMES: dict[Target, Home] = {"sagemaker": sagemaker}
+HOMES: dict[Target, Home] = {"sagemaker": sagemaker, "djl": djl}
 
 
 @dataclass(frozen=True, slots=True)
