@@ -12,6 +12,9 @@ from marsmith.resources import config_properties
 HOST = "127.0.0.1"
 # Every metric of TorchServe and of the handlers.
 METRICS = Path(__file__).with_name("metrics.yaml")
+# What loads a tree that was built for SageMaker, whose manifest names no handler (targets/sagemaker.py): its own file,
+# since a worker starts in the tree.
+SAGEMAKER_HANDLER = "code/inference.py:handle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,8 @@ def effective_config(ports: Ports, *, token: bool) -> str:
         "disable_token_authorization": str(not token).lower(),
         "metrics_config": str(METRICS),
     }
+    if ports.models_too:
+        changes["default_service_handler"] = SAGEMAKER_HANDLER
     lines = []
     for line in config_properties().read_text(encoding="utf-8").splitlines():
         key = line.partition("=")[0]

@@ -32,8 +32,8 @@ def check(recipe: Recipe, engine: Engine | None) -> None:
         )
     if recipe.handler and TORCHSERVE in _imports(recipe.directory / recipe.handler):
         raise TargetError(
-            f"The handler {recipe.handler} imports TorchServe ({TORCHSERVE}), which DJL Serving does not have: leave the "
-            "target djl out, or the import."
+            f"The handler {recipe.handler} imports TorchServe ({TORCHSERVE}), which DJL Serving does not have: leave "
+            "the target djl out, or the import."
         )
 
 

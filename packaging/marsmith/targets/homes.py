@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from marsmith.errors import TargetError
-from marsmith.targets import djl, sagemaker
+from marsmith.targets import djl, oci, sagemaker
 from marsmith.targets.packed import Home
 
-Target = Literal["mar", "sagemaker", "djl"]
+Target = Literal["mar", "sagemaker", "djl", "oci"]
 MAR: Target = "mar"
-HOMES: dict[Target, Home] = {"sagemaker": sagemaker, "djl": djl}
+HOMES: dict[Target, Home] = {"sagemaker": sagemaker, "djl": djl, "oci": oci}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import pytest
 
 from marsmith.builder import Built, build
 
-TARGETS = ("mar", "sagemaker", "djl")
+TARGETS = ("mar", "sagemaker", "djl", "oci")
 
 
 @pytest.fixture(scope="session")

@@ -44,7 +44,7 @@ def as_bytes(payload: bytes, content_type: str) -> WorkerRequest:
 
 
 def test_a_bad_request_in_a_batch_is_answered_for_itself(worker: Worker) -> None:
-    """The toolkit alone answers a batch with one element when one of its requests fails, and TorchServe all with 503."""
+    """The toolkit alone answers the whole batch with one element then, which TorchServe turns into a 503 for all."""
     good = [as_bytes(f"what a day number {number}".encode(), "text/plain") for number in range(7)]
     answers = worker.predict([*good[:3], as_bytes(*PICTURE), *good[3:]])
     assert [answer.status for answer in answers] == [200] * 3 + [415] + [200] * 4
