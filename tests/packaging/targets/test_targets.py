@@ -8,6 +8,9 @@ import pytest
 
 from marsmith import mar
 from marsmith.builder import Built, build
+from marsmith.container.cpu import Cpu
+from marsmith.container.plan import environment, find_archives, make_plan, write_config
+from marsmith.container.settings import Settings
 from marsmith.errors import TargetError, VerifyError
 from marsmith.targets.tarball import write_tar_gz
 from marsmith.unpacked import verify_unpacked
@@ -66,6 +69,21 @@ def test_two_builds_have_the_same_bytes_and_the_archive_those_of_a_build_for_it_
     for one, other in zip(homes.artefacts[1:], again.artefacts, strict=True):
         assert one.size == one.path.stat().st_size
         assert one.path.read_bytes() == other.path.read_bytes()
+
+
+def test_the_image_serves_a_tree_that_sagemaker_unpacked(sagemaker_tree: Path, tmp_path: Path) -> None:
+    settings = Settings(tmp_path / "store", home=tmp_path / "home", tree=sagemaker_tree)
+    plan = make_plan(find_archives(settings), Cpu("aarch64", "Neoverse V1", frozenset()), 4)
+    assert (plan.archives, plan.workers) == ({"sentiment": sagemaker_tree}, 1)
+    lines = write_config(plan, settings).read_text().splitlines()
+    config = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    assert config["default_service_handler"] == "code/inference.py:handle"
+    model = json.loads(config["models"])["sentiment"]["1.0"]
+    assert (model["minWorkers"], model["batchSize"], model["responseTimeout"]) == (1, 16, 60)
+    assert environment(plan, settings, {})["PYTHONDONTWRITEBYTECODE"] == "1"
+    (sagemaker_tree / "code/more.py").touch()
+    with pytest.raises(VerifyError, match=r"code/more\.py was added"):
+        find_archives(settings)
 
 
 def test_gzip_says_neither_when_nor_what(homes: Built) -> None:

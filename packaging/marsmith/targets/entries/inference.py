@@ -44,7 +44,7 @@ class Model:
         settings = {
             "handler": config["handler"],
             "minWorkers": workers(os.environ),
-            "responseTimeout": response_timeout_s(os.environ),
+            "responseTimeout": min(response_timeout_s(os.environ), config["responseTimeout"]),
         }
         loading = SimpleNamespace(
             system_properties={**context.system_properties, "model_dir": str(directory)},
