@@ -32,8 +32,8 @@ class Settings:
     """How the container serves; the README has the table of the variables.
 
     `model_store` holds the archives, and `home` is the one directory that is written to. `drain_s` are the seconds that
-    requests get to be answered after SIGTERM. With `multi_model`, SageMaker names the models while it serves. `tree` is a
-    model that SageMaker unpacked, where there is one.
+    requests get to be answered after SIGTERM. With `multi_model`, SageMaker names the models while it serves. `tree` is
+    a model that SageMaker unpacked, where there is one.
     """
 
     model_store: Path = MODEL_STORE
