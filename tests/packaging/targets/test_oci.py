@@ -12,7 +12,7 @@ from marsmith.builder import Built
 from marsmith.image.archive import read_image
 from marsmith.image.tree import read_tree
 from marsmith.unpacked import verify_unpacked
-from tests.packaging.targets.conftest import artefact
+from tests.packaging.targets.files import artefact
 
 
 def blob(layout: tarfile.TarFile, descriptor: dict[str, Any]) -> bytes:

@@ -1,20 +1,25 @@
 """One build for several homes: the same tree in each, the same bytes each time, and what cannot be is said at once."""
 
+import hashlib
 import json
 import zipfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
+from typer.testing import CliRunner
 
 from marsmith import mar
 from marsmith.builder import Built, build
+from marsmith.cli import app
 from marsmith.container.cpu import Cpu
 from marsmith.container.plan import environment, find_archives, make_plan, write_config
 from marsmith.container.settings import Settings
-from marsmith.errors import TargetError, VerifyError
+from marsmith.errors import ArchiveError, TargetError, VerifyError
+from marsmith.recipe import Recipe
+from marsmith.targets import djl
 from marsmith.targets.tarball import write_tar_gz
 from marsmith.unpacked import verify_unpacked
-from tests.packaging.targets.conftest import TARGETS, artefact
+from tests.packaging.targets.files import TARGETS, artefact
 from tests.tiny import write_recipe
 
 
@@ -86,6 +91,25 @@ def test_the_image_serves_a_tree_that_sagemaker_unpacked(sagemaker_tree: Path, t
         find_archives(settings)
 
 
+def test_json_lists_every_file(homes: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("marsmith.builder.build", lambda *_: homes)
+    targets = [word for target in TARGETS for word in ("--target", target)]
+    result = CliRunner().invoke(app, ["build", "recipe.toml", *targets, "--json"])
+    assert result.exit_code == 0
+    said = json.loads(result.stdout)
+    assert said["path"] == str(homes.path)
+    assert [(one["target"], Path(one["path"]).name.partition(".")[2]) for one in said["artefacts"]] == [
+        ("mar", "mar"),
+        ("sagemaker", "sagemaker.tar.gz"),
+        ("djl", "djl.tar.gz"),
+        ("oci", "modelpack.tar"),
+        ("oci", "modelcar.tar"),
+    ]
+    for one in said["artefacts"]:
+        content = Path(one["path"]).read_bytes()
+        assert (one["size"], one["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
+
+
 def test_gzip_says_neither_when_nor_what(homes: Built) -> None:
     content = artefact(homes, ".sagemaker.tar.gz").read_bytes()
     magic, flags, time = content[:3], content[3], content[4:8]
@@ -106,18 +130,11 @@ def test_a_handler_that_needs_torchserve_is_refused_for_djl(tmp_path: Path) -> N
 
 
 def test_a_network_in_pytorch_is_refused_for_djl(sentiment_recipe: Path) -> None:
-    from marsmith.recipe import Recipe
-    from marsmith.targets import djl
-
     with pytest.raises(TargetError, match="runs in PyTorch"):
         djl.check(Recipe.load(sentiment_recipe), "PyTorch")
 
 
 def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
-    from pathlib import PurePosixPath
-
-    from marsmith.errors import ArchiveError
-
     with pytest.raises(ArchiveError, match="cannot be read"):
         write_tar_gz(tmp_path / "x.tar.gz", {PurePosixPath("a"): b"a", PurePosixPath("b"): tmp_path / "missing"})
     assert list(tmp_path.iterdir()) == []
