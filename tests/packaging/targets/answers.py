@@ -33,6 +33,6 @@ def difference(one: Any, other: Any) -> float:
         assert len(one) == len(other)
         return max((difference(*pair) for pair in zip(one, other, strict=True)), default=0.0)
     if isinstance(one, float):
-        return abs(one - other)
+        return abs(float(one) - float(other))
     assert one == other
     return 0.0
