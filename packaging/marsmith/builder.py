@@ -70,8 +70,8 @@ def build(source: Path | Recipe, out: Path, progress: Progress = silent, targets
     answers its golden requests in a real worker before anything takes its name. Raises MarsmithError; then nothing is
     written, but for the files of earlier targets where a later one cannot be written.
     """
-    recipe = source if isinstance(source, Recipe) else Recipe.load(source)
     homes = chosen(targets)
+    recipe = source if isinstance(source, Recipe) else Recipe.load(source)
     _check_homes(homes, recipe)
     _check_output(out)
     members = planned(recipe, NO_CHECKPOINT)
