@@ -11,10 +11,24 @@ import pytest
 from marsmith.targets.sagemaker import INFERENCE
 
 
+TOOLKIT = "sagemaker_inference"
+
+
+class NoToolkit:
+    """Finds that it is not installed."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        if name == TOOLKIT:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 @pytest.fixture
 def inference(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The module as where there is no toolkit."""
-    monkeypatch.setitem(sys.modules, "sagemaker_inference", None)
+    for name in [name for name in sys.modules if name.partition(".")[0] == TOOLKIT]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [NoToolkit, *sys.meta_path])
     spec = importlib.util.spec_from_file_location("inference", INFERENCE)
     assert spec is not None
     assert spec.loader is not None
