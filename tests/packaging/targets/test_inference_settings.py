@@ -10,7 +10,6 @@ import pytest
 
 from marsmith.targets.sagemaker import INFERENCE
 
-
 TOOLKIT = "sagemaker_inference"
 
 
