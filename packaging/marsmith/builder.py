@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -24,6 +25,8 @@ from marsmith.recipe import Recipe
 from marsmith.reduced import in_precision
 from marsmith.sbom import sbom
 from marsmith.serving import Options, Serving, dump_json
+from marsmith.targets.homes import HOMES, MAR, Artefact, Target, chosen
+from marsmith.targets.packed import Packed
 
 Members = dict[PurePosixPath, mar.Source]
 
@@ -33,15 +36,14 @@ NO_CHECKPOINT = "none"
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """An archive that was written: its size in bytes, and how many golden requests it answered.
+    """What was written, and how many golden requests the archive answered. `members` are the archive's.
 
     `engine` is what runs the network, `parity` the largest difference of its logits from the checkpoint's; both are
     None without a network. `note` says why it is not ONNX Runtime, where that is so, `accuracy` how far a quantised one
     is from the checkpoint, `warnings` what lint thinks may be meant otherwise.
     """
 
-    path: Path
-    size: int
+    artefacts: tuple[Artefact, ...]
     members: int
     golden: int
     parity: float | None
@@ -50,14 +52,27 @@ class Built:
     note: str
     accuracy: Accuracy | None
 
+    @property
+    def path(self) -> Path:
+        """The first file that was written: the archive, unless only other targets were asked for."""
+        return self.artefacts[0].path
 
-def build(source: Path | Recipe, out: Path, progress: Progress = silent) -> Built:
-    """Build the archive `out`/NAME.mar of a recipe, or of the path to one. `progress` hears the name of each step.
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+        return self.artefacts[0].size
 
-    The archive is linted before it is written, and answers its golden requests in a real worker before it takes its
-    name. Raises MarsmithError; then nothing is written.
+
+def build(source: Path | Recipe, out: Path, progress: Progress = silent, targets: Iterable[str] = (MAR,)) -> Built:
+    """Build a recipe, or the path to one, for each of the targets. `progress` hears the name of each step.
+
+    The files are `out`/NAME.mar, NAME.sagemaker.tar.gz and so on. The archive is linted before it is written, and
+    answers its golden requests in a real worker before anything takes its name. Raises MarsmithError; then nothing is
+    written, but for the files of earlier targets where a later one cannot be written.
     """
+    homes = chosen(targets)
     recipe = source if isinstance(source, Recipe) else Recipe.load(source)
+    _check_homes(homes, recipe)
     _check_output(out)
     members = planned(recipe, NO_CHECKPOINT)
     progress("linting")
@@ -78,6 +93,7 @@ def build(source: Path | Recipe, out: Path, progress: Progress = silent) -> Buil
             network = write_network(reference, Path(scratch), progress)
             packed, accuracy = in_precision(recipe, reference, network, Path(scratch), progress)
             members |= _network_members(checkpoint, reference, network, packed)
+            _check_homes(homes, recipe, network.engine)
         members[PurePosixPath(mar.SERVING)] = _serving(recipe, checkpoint, reference).to_json()
         if checkpoint is None or recipe.handler:
             progress("asking the handler the golden requests")
@@ -97,11 +113,11 @@ def build(source: Path | Recipe, out: Path, progress: Progress = silent) -> Buil
 
         refuse(lint(Tree.of(members)), f"The archive of {recipe.name}")
         progress("writing the archive")
-        path = out / f"{recipe.name}.mar"
-        written = mar.write(path, members, check)
+        archive = (out if MAR in homes else Path(scratch)) / f"{recipe.name}.mar"
+        written = mar.write(archive, members, check)
+        artefacts = tuple(_write_homes(homes, Packed(recipe, archive, members, written), out, progress))
     return Built(
-        path,
-        size=path.stat().st_size,
+        artefacts,
         members=len(written),
         golden=len(recorded.requests),
         parity=network.parity if network else None,
@@ -126,6 +142,19 @@ def _check_output(out: Path) -> None:
         raise ArchiveError(f"The archives cannot be written to {out}: {existing} is no directory.")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise ArchiveError(f"The archives cannot be written to {out}: {existing} is not yours to write in.")
+
+
+def _check_homes(homes: Iterable[Target], recipe: Recipe, engine: Engine | None = None) -> None:
+    for target in homes:
+        if target != MAR:
+            HOMES[target].check(recipe, engine)
+
+
+def _write_homes(homes: Iterable[Target], packed: Packed, out: Path, progress: Progress) -> Iterator[Artefact]:
+    for target in homes:
+        progress(f"writing for {target}")
+        for path in [packed.archive] if target == MAR else HOMES[target].write(packed, out):
+            yield Artefact(target, path, path.stat().st_size)
 
 
 def _serving(recipe: Recipe, checkpoint: Checkpoint | None, reference: Any) -> Serving:

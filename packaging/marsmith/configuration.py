@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +14,9 @@ from marsmith.resources import config_properties
 HOST = "127.0.0.1"
 # Every metric of TorchServe and of the handlers.
 METRICS = Path(__file__).with_name("metrics.yaml")
+# What loads a tree that was built for SageMaker, whose manifest names no handler (targets/sagemaker.py): its own file,
+# since a worker starts in the tree.
+SAGEMAKER_HANDLER = "code/inference.py:handle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +65,19 @@ class Ports:
                     ) from None
 
 
-def effective_config(ports: Ports, *, token: bool) -> str:
-    """config.properties with these ports, this choice of tokens and the metrics that Marsmith knows."""
+def effective_config(ports: Ports, *, token: bool, models: Mapping[str, object] | None = None) -> str:
+    """config.properties with these ports, this choice of tokens and the metrics that Marsmith knows.
+
+    `models` are the settings of trees that were built for SageMaker, in TorchServe's own form.
+    """
     changes = ports.properties() | {
         "disable_token_authorization": str(not token).lower(),
         "metrics_config": str(METRICS),
     }
+    if ports.models_too or models:
+        changes["default_service_handler"] = SAGEMAKER_HANDLER
+    if models:
+        changes["models"] = json.dumps(models)
     lines = []
     for line in config_properties().read_text(encoding="utf-8").splitlines():
         key = line.partition("=")[0]

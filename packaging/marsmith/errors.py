@@ -14,6 +14,7 @@ MarsmithError
 ├── ClientError       a server cannot be reached
 ├── ImageError        a container image cannot be built, read or run
 ├── ContainerError    a container cannot serve on this machine, or as its environment asks
+├── TargetError       a target is not known, or cannot serve the model
 └── TuneError         nothing can be tuned, or nothing can be recommended
 """
 
@@ -74,6 +75,10 @@ class ImageError(MarsmithError):
 
 class ContainerError(MarsmithError):
     """A container cannot serve on this machine, or as its environment asks."""
+
+
+class TargetError(MarsmithError):
+    """There is no such target, or it cannot serve this model."""
 
 
 class TuneError(MarsmithError):

@@ -113,6 +113,11 @@ def source_sha256(source: Source) -> str:
     return hashlib.sha256(source).hexdigest() if isinstance(source, bytes) else file_sha256(source)
 
 
+def member_of(source: Source) -> Member:
+    """What a member would be that is not deflated. Raises OSError."""
+    return Member(len(source) if isinstance(source, bytes) else source.stat().st_size, source_sha256(source))
+
+
 class Writer:
     """Writes members one after the other into a seekable stream; `close` adds the central directory."""
 
@@ -258,20 +263,28 @@ def read(zip_file: zipfile.ZipFile, member: str, limit: int = MAX_PAPER_BYTES) -
 
 
 def read_json(path: Path, member: str) -> dict[str, Any]:
-    """One JSON member of an archive; empty where it is none. Raises ArchiveError."""
-    with opened(path) as zip_file:
-        return mapping(json_value(read(zip_file, member)))
+    """One JSON member of an archive, unpacked or not; empty where it is none. Raises ArchiveError."""
+    return mapping(json_value(_content(path, member, MAX_PAPER_BYTES)))
 
 
 def read_yaml(path: Path, member: str) -> dict[str, Any]:
-    """One YAML member of an archive; empty where there is none that can be read. Raises ArchiveError."""
-    with opened(path) as zip_file:
-        text = read(zip_file, member, MAX_YAML_BYTES).decode("utf-8", "replace")
+    """One YAML member of an archive, unpacked or not; empty where there is none. Raises ArchiveError."""
+    text = _content(path, member, MAX_YAML_BYTES).decode("utf-8", "replace")
     try:
         value = yamls.load(text).value
     except yamls.YamlFault as fault:
         raise ArchiveError(f"{member} of {path} cannot be read: {fault}. Correct it and pack it again.") from None
     return mapping(plain(value))
+
+
+def _content(path: Path, member: str, limit: int) -> bytes:
+    if not path.is_dir():
+        with opened(path) as zip_file:
+            return read(zip_file, member, limit)
+    try:
+        return (path / member).read_bytes()[:limit] if (path / member).is_file() else b""
+    except OSError as error:
+        raise ArchiveError(f"{path / member} cannot be read: {error.strerror or error}.") from None
 
 
 @contextmanager

@@ -13,17 +13,19 @@ from marsmith.digest import file_sha256
 
 def build(
     recipe: Annotated[Path, typer.Argument(help="A recipe.toml, or the directory that holds one.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The directory to write NAME.mar into.")] = Path(
-        "model-store"
-    ),
+    output: Annotated[Path, typer.Option("--output", "-o", help="The directory to write into.")] = Path("model-store"),
+    target: Annotated[
+        list[str], typer.Option("--target", help="What to build: mar, sagemaker, djl or oci. May be repeated.")
+    ] = ["mar"],  # noqa: B006 - typer reads it, nobody writes it
     as_json: AsJson = False,
 ) -> None:
-    """Build an archive from a recipe."""
+    """Build an archive from a recipe, or the same model for another home."""
     from marsmith.builder import build as build_archive
+    from marsmith.show import size
 
     with status() as progress:
-        built = build_archive(recipe, output, progress)
-        sha256 = file_sha256(built.path)
+        built = build_archive(recipe, output, progress, target)
+        digests = {one.path: file_sha256(one.path) for one in built.artefacts}
     print_warnings(built.warnings)
     if built.note:
         err.print(f"[yellow]note:[/] {escape(built.note)}", soft_wrap=True)
@@ -32,7 +34,11 @@ def build(
             {
                 "path": built.path,
                 "size": built.size,
-                "sha256": sha256,
+                "sha256": digests[built.path],
+                "artefacts": [
+                    {"target": one.target, "path": one.path, "size": one.size, "sha256": digests[one.path]}
+                    for one in built.artefacts
+                ],
                 "members": built.members,
                 "golden": built.golden,
                 "engine": built.engine,
@@ -42,7 +48,9 @@ def build(
             }
         )
     else:
-        print_built(built, sha256)
+        print_built(built, digests[built.path])
+        for one in built.artefacts[1:]:
+            out.print(f"built {one.path} ({size(one.size)})\nsha256 {digests[one.path]}", soft_wrap=True)
 
 
 def print_built(built: Any, sha256: str) -> None:

@@ -46,7 +46,10 @@ def serve(settings: Settings) -> int:
     command += ["--model-store", str(settings.model_store), "--ts-config", str(config)]
     command += ["--log-config", str(LOG_CONFIG)]
     if plan.archives:
-        command += ["--models", *(f"{name}={path.name}" for name, path in plan.archives.items())]
+        command += [
+            "--models",
+            *(f"{name}={path if path.is_dir() else path.name}" for name, path in plan.archives.items()),
+        ]
     return supervise(command, planning.environment(plan, settings, os.environ), settings, say)
 
 

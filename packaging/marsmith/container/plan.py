@@ -16,9 +16,12 @@ from marsmith.errors import ArchiveError, ContainerError
 from marsmith.java import java_home
 from marsmith.resources import worker_site
 from marsmith.store import model_name, workers_of
+from marsmith.unpacked import verify_unpacked
 from marsmith.untrusted import mapping
 from marsmith.verify import verify
 
+# Of model-config.yaml, what TorchServe takes from its own configuration where a manifest names no other.
+KEPT = ("minWorkers", "maxWorkers", "batchSize", "maxBatchDelay", "responseTimeout", "startupTimeout")
 CONFIG, TEMPORARY, LOGS = "config.properties", "tmp", "logs"
 
 
@@ -34,13 +37,16 @@ class Plan:
 
 
 def find_archives(settings: Settings) -> dict[str, Path]:
-    """The archives in the model store, verified, by the name of their model.
+    """The archives in the model store, or the tree that SageMaker unpacked, verified, by the name of their model.
 
     Raises ContainerError where there is none or two have one name, VerifyError for one that is not to be trusted,
     SigningError for a key that cannot be used, and ArchiveError. With models that come later there are none yet.
     """
     if settings.multi_model:
         return {}
+    if settings.tree:
+        verify_unpacked(settings.tree, settings.key)
+        return {str(mapping(mar.read_json(settings.tree, mar.MANIFEST).get("model")).get("modelName")): settings.tree}
     paths = sorted(settings.model_store.glob("*.mar"))
     if not paths:
         raise ContainerError(
@@ -91,9 +97,11 @@ def environment(plan: Plan, settings: Settings, environ: Mapping[str, str]) -> d
         "LOG_LOCATION": logs,
         "METRICS_LOCATION": logs,
     }
-    if settings.multi_model:
+    if settings.multi_model or settings.tree:
         # Byte code that a worker left beside a model would be no part of what was built.
-        fixed |= {"MARSMITH_VERIFY": "yes", "PYTHONDONTWRITEBYTECODE": "1"}
+        fixed["PYTHONDONTWRITEBYTECODE"] = "1"
+    if settings.multi_model:
+        fixed["MARSMITH_VERIFY"] = "yes"
         if settings.key:
             # Not under the variable's own name: workers are given nothing that is called a key.
             fixed["MARSMITH_VERIFY_WITH"] = str(settings.key)
@@ -111,7 +119,8 @@ def write_config(plan: Plan, settings: Settings) -> Path:
     try:
         for name in (TEMPORARY, LOGS):
             (settings.home / name).mkdir(parents=True, exist_ok=True)
-        config.write_text(effective_config(settings.ports, token=settings.token), encoding="utf-8")
+        models = {name: _settings(path) for name, path in plan.archives.items() if path.is_dir()}
+        config.write_text(effective_config(settings.ports, token=settings.token, models=models), encoding="utf-8")
         # One that was killed while it drained left its marker in a volume that outlives it.
         (settings.home / DRAINING).unlink(missing_ok=True)
         (settings.home / MODELS).write_text("".join(f"{name}\n" for name in plan.archives), encoding="utf-8")
@@ -132,6 +141,15 @@ def describe(plan: Plan, cpu: Cpu) -> Iterable[str]:
     for name, path in plan.archives.items():
         precision = _precision(path)
         yield f"model: {name}, {workers_of(path)} workers{f', {precision}' if precision else ''}, {path} is verified"
+
+
+def _settings(tree: Path) -> dict[str, object]:
+    """What [serving] says, since the manifest of a tree that was built for SageMaker names no configuration."""
+    config = mar.read_yaml(tree, mar.CONFIG)
+    version = str(mapping(mar.read_json(tree, mar.MANIFEST).get("model")).get("modelVersion"))
+    return {
+        version: {"defaultVersion": True, "marName": tree.name} | {key: config[key] for key in KEPT if key in config}
+    }
 
 
 def _precision(path: Path) -> str:

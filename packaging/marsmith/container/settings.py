@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from marsmith import mar
 from marsmith.configuration import Ports
 from marsmith.errors import ContainerError
 
@@ -31,7 +32,8 @@ class Settings:
     """How the container serves; the README has the table of the variables.
 
     `model_store` holds the archives, and `home` is the one directory that is written to. `drain_s` are the seconds that
-    requests get to be answered after SIGTERM. With `multi_model`, SageMaker names the models while it serves.
+    requests get to be answered after SIGTERM. With `multi_model`, SageMaker names the models while it serves. `tree` is
+    a model that SageMaker unpacked, where there is one.
     """
 
     model_store: Path = MODEL_STORE
@@ -42,6 +44,7 @@ class Settings:
     key: Path | None = None
     drain_s: float = DRAIN_S
     multi_model: bool = False
+    tree: Path | None = None
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -56,6 +59,7 @@ class Settings:
             key=Path(environ["SIGNATURE_KEY"]) if environ.get("SIGNATURE_KEY") else None,
             drain_s=_seconds(environ, "DRAIN_SECONDS", DRAIN_S),
             multi_model=_switch(environ, "SAGEMAKER_MULTI_MODEL"),
+            tree=SAGEMAKER_MODEL if (SAGEMAKER_MODEL / mar.DIGESTS).is_file() else None,
         )
         if settings.require_signature and settings.key is None:
             raise ContainerError(
