@@ -14,7 +14,8 @@ MarsmithError
 ├── ClientError       a server cannot be reached
 ├── ImageError        a container image cannot be built, read or run
 ├── ContainerError    a container cannot serve on this machine, or as its environment asks
-└── TuneError         nothing can be tuned, or nothing can be recommended
+├── TuneError         nothing can be tuned, or nothing can be recommended
+└── DeployError       AWS cannot be asked, or cannot do what was asked
 """
 
 from __future__ import annotations
@@ -78,6 +79,10 @@ class ContainerError(MarsmithError):
 
 class TuneError(MarsmithError):
     """There is nothing to try on this machine, or nothing that was tried can be recommended."""
+
+
+class DeployError(MarsmithError):
+    """A deployment says something that cannot be, or AWS cannot be asked or cannot do it."""
 
 
 def first_line(error: BaseException) -> str:
