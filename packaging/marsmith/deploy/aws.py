@@ -37,7 +37,7 @@ class Aws:
         with explained("reading the AWS configuration"):
             self._session = boto3.session.Session(region_name=region)
         if self._session.region_name is None:
-            raise DeployError("No AWS region is set: give --region, or set AWS_REGION or AWS_PROFILE.")
+            raise DeployError("No AWS region is set: give --region, or set AWS_DEFAULT_REGION.")
         self.region = str(self._session.region_name)
         self._clients: dict[str, Any] = {}
 
@@ -46,7 +46,7 @@ class Aws:
         if service not in self._clients:
             from botocore.config import Config
 
-            # AWS_REGION is newer than boto3's own AWS_DEFAULT_REGION; a throttled call is repeated, more slowly.
+            # A throttled call is repeated, more slowly each time.
             config = Config(
                 retries={"mode": "standard", "max_attempts": ATTEMPTS},
                 max_pool_connections=CONCURRENCY,

@@ -10,12 +10,13 @@ from marsmith.errors import DeployError
 # The account that publishes AWS's Deep Learning Containers in each region. Source: "Region Availability" of
 # docs/reference/available_images.md in github.com/aws/deep-learning-containers.
 MAIN_ACCOUNT = "763104351884"
+MAIN_REGIONS = (
+    *("us-east-1", "us-east-2", "us-west-1", "us-west-2", "ca-central-1", "sa-east-1"),
+    *("eu-central-1", "eu-north-1", "eu-west-1", "eu-west-2", "eu-west-3"),
+    *("ap-east-2", "ap-northeast-1", "ap-northeast-2", "ap-south-1", "ap-southeast-1", "ap-southeast-2"),
+)
 ACCOUNTS = {
-    **dict.fromkeys(
-        "us-east-1 us-east-2 us-west-1 us-west-2 ap-east-2 ap-northeast-1 ap-northeast-2 ap-south-1 ap-southeast-1 "
-        "ap-southeast-2 ca-central-1 eu-central-1 eu-north-1 eu-west-1 eu-west-2 eu-west-3 sa-east-1".split(),
-        MAIN_ACCOUNT,
-    ),
+    **dict.fromkeys(MAIN_REGIONS, MAIN_ACCOUNT),
     "af-south-1": "626614931356",
     "ap-east-1": "871362719292",
     "ap-northeast-3": "364406365360",

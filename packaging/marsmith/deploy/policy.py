@@ -86,7 +86,9 @@ def _each(service: str, *actions: str) -> list[str]:
     return [f"{service}:{one}" for one in actions]
 
 
-def _allow(sid: str, actions: list[str], on: str | list[str], condition: dict[str, Any] | None = None) -> dict[str, Any]:
+def _allow(
+    sid: str, actions: list[str], on: str | list[str], condition: dict[str, Any] | None = None
+) -> dict[str, Any]:
     return {"Sid": sid, "Effect": "Allow", "Action": actions, "Resource": on, **_given(condition)}
 
 

@@ -48,7 +48,9 @@ def _name(name: str) -> str:
             f"{DIGEST_DIGITS + 1} more, so {MAX_OWN_NAME} at most are left"
         )
     if not NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no name for SageMaker: use lower-case letters, digits and single hyphens between")
+        raise ValueError(
+            f"{name!r} is no name for SageMaker: use lower-case letters, digits and single hyphens between"
+        )
     return name
 
 
@@ -96,8 +98,8 @@ class Deployment(Endpoint):
     volume_gb: Annotated[int, Field(strict=True, ge=1, le=MAX_VOLUME_GB)] | None = None
     startup_timeout_s: Annotated[int, Field(strict=True, ge=MIN_TIMEOUT_S, le=MAX_TIMEOUT_S)] | None = None
     multi_model: StrictBool = False
-    environment: dict[str, str] = {}
-    tags: dict[str, str] = {}
+    environment: dict[str, str] = Field({})
+    tags: dict[str, str] = Field({})
 
     @field_validator("role")
     @classmethod

@@ -24,7 +24,7 @@ class EndpointState:
 
 @dataclass(frozen=True)
 class State:
-    """What exists and is this deployment's: an endpoint, models, configurations, and objects by key with their bytes."""
+    """What exists and is this deployment's: endpoint, models, configurations, and the bytes of objects by key."""
 
     endpoint: EndpointState | None = None
     tags: dict[str, str] = field(default_factory=dict)
@@ -43,7 +43,10 @@ def describe(aws: Aws, name: str) -> EndpointState | None:
         raise
     # An endpoint that failed before it had a configuration describes none.
     return EndpointState(
-        found["EndpointStatus"], found.get("EndpointConfigName", ""), found["EndpointArn"], found.get("FailureReason", "")
+        found["EndpointStatus"],
+        found.get("EndpointConfigName", ""),
+        found["EndpointArn"],
+        found.get("FailureReason", ""),
     )
 
 
