@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,6 +24,8 @@ UNKNOWN_CREDENTIALS = {
     "UnrecognizedClientException",
 }
 ABSENT = {"ResourceNotFound", "ResourceNotFoundException", "NoSuchEntity", "NoSuchBucket", "NoSuchKey", "404"}
+# How SageMaker refuses an instance type that it does not know in the region, before it lists all that it knows.
+NO_SUCH_TYPE = re.compile(r"'(ml\.[\w.-]+)' at '[^']*instanceType' failed to satisfy constraint", re.ASCII)
 LOG_IN = "log in, as with aws sso login or aws configure, or name a profile in AWS_PROFILE"
 
 
@@ -116,6 +119,8 @@ def _answered(what: str, code: str, message: str) -> str:
         return f"These credentials may not do this ({what}): give them what marsmith deploy sagemaker plan prints."
     if code == "ResourceLimitExceeded":
         return f"A quota of the account is too small ({said}): ask for more in Service Quotas, or choose another type."
+    if match := NO_SUCH_TYPE.search(said):
+        return f"SageMaker has no {match[1]} in this region: choose another type or another region."
     if "assume role" in said:
         return f"SageMaker cannot use the role ({said}): plan prints the trust policy that it needs."
     return f"AWS refused {what}: {said}."

@@ -1,8 +1,9 @@
 """A pretended AWS on loopback: moto's server, and the few things that it lacks.
 
-moto serves an endpoint at once and knows no UpdateEndpoint. `Cloud` sets the statuses that DescribeEndpoint tells next,
-in the words of the SageMaker API reference, and adds UpdateEndpoint to moto's own classes. What an endpoint answers is
-queued in moto's documented hook, /moto-api/static/sagemaker/endpoint-results.
+moto serves an endpoint at once, knows no UpdateEndpoint, and of instance types only old ones. `Cloud` sets the statuses
+that DescribeEndpoint tells next, in the words of the SageMaker API reference, and adds UpdateEndpoint and Graviton's
+types to moto's own classes. What an endpoint answers is queued in moto's documented hook,
+/moto-api/static/sagemaker/endpoint-results.
 """
 
 import json
@@ -15,7 +16,7 @@ import pytest
 import requests
 from moto.backends import get_backend
 from moto.core.responses import ActionResult
-from moto.sagemaker.models import SageMakerModelBackend
+from moto.sagemaker.models import FakeEndpointConfig, SageMakerModelBackend
 from moto.sagemaker.responses import SageMakerResponse
 
 ACCOUNT, REGION, BUCKET, NAME = "123456789012", "eu-west-1", "models", "sentiment"
@@ -23,9 +24,7 @@ ROLE = f"arn:aws:iam::{ACCOUNT}:role/marsmith-endpoint"
 IMAGE = f"{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com/marsmith:1.0"
 TRUST = {
     "Version": "2012-10-17",
-    "Statement": [
-        {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}
-    ],
+    "Statement": [{"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}],
 }
 
 
@@ -79,6 +78,13 @@ class Cloud:
                 endpoint.endpoint_config_name = config
             return ActionResult({"EndpointArn": endpoint.arn})
 
+        known = FakeEndpointConfig.validate_instance_type
+
+        def validate(config: FakeEndpointConfig, instance_type: str) -> None:
+            if not instance_type.startswith("ml.c7g."):
+                known(config, instance_type)
+
+        monkeypatch.setattr(FakeEndpointConfig, "validate_instance_type", validate)
         monkeypatch.setattr(SageMakerModelBackend, "describe_endpoint", describe)
         monkeypatch.setattr(SageMakerResponse, "update_endpoint", update, raising=False)
 
