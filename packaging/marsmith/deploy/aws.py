@@ -29,6 +29,10 @@ NO_SUCH_TYPE = re.compile(r"'(ml\.[\w.-]+)' at '[^']*instanceType' failed to sat
 LOG_IN = "log in, as with aws sso login or aws configure, or name a profile in AWS_PROFILE"
 
 
+class NotAskedError(DeployError):
+    """AWS gave no answer: what it is doing goes on."""
+
+
 class Aws:
     """Clients of one region. Making it asks nobody; it raises DeployError without boto3 or a region."""
 
@@ -107,7 +111,7 @@ def explained(what: str) -> Iterator[None]:
     except ClientError as error:
         raise DeployError(_answered(what, *_code(error))) from error
     except BotoCoreError as error:
-        raise DeployError(_not_asked(what, error)) from error
+        raise NotAskedError(_not_asked(what, error)) from error
 
 
 def _answered(what: str, code: str, message: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 
-from marsmith.deploy.aws import Aws, absent
+from marsmith.deploy.aws import Aws, absent, explained
 from marsmith.deploy.calls import Call
 from marsmith.deploy.waiting import settle
 from marsmith.errors import DeployError
@@ -63,6 +63,7 @@ def _upload(aws: Aws, call: Call, progress: Progress) -> None:
     try:
         aws.call("s3", "upload_file", {**call.arguments, "Callback": said}, f"to upload {path.name}")
     except S3UploadFailedError as error:
-        raise DeployError(f"{path.name} cannot be uploaded: {error.__context__ or error}.") from error
+        with explained(f"to upload {path.name}"):
+            raise error.__context__ or error from None
     except OSError as error:
         raise DeployError(f"{path} cannot be read: {error.strerror}.") from None

@@ -6,6 +6,7 @@ from typing import Any
 
 from marsmith.deploy.images import repository
 from marsmith.deploy.resources import Resources
+from marsmith.deploy.settings import DIGEST_DIGITS
 
 VERSION = "2012-10-17"
 SERVICE = "sagemaker.amazonaws.com"
@@ -20,7 +21,8 @@ def deployer(wanted: Resources) -> dict[str, Any]:
     one, arn = wanted.deployment, _arn(wanted)
     bucket, folder = f"arn:{one.partition}:s3:::{one.bucket}", one.folder
     endpoint = arn("sagemaker", f"endpoint/{one.name}")
-    config, model = arn("sagemaker", f"endpoint-config/{one.name}-*"), arn("sagemaker", f"model/{one.name}-*")
+    made = f"{one.name}-{'?' * DIGEST_DIGITS}"
+    config, model = arn("sagemaker", f"endpoint-config/{made}"), arn("sagemaker", f"model/{made}")
     listed = {"StringLike": {"s3:prefix": f"{folder}*"}}
     return _policy(
         _allow("Bucket", ["s3:GetBucketLocation", "s3:ListBucketMultipartUploads"], bucket),

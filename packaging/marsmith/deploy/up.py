@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from marsmith.deploy.aws import Aws
+from marsmith.deploy.aws import Aws, NotAskedError
 from marsmith.deploy.calls import Call, deploying, tidying
 from marsmith.deploy.execute import execute, take_back, target
 from marsmith.deploy.preflight import preflight
@@ -33,8 +33,8 @@ class Up:
 def up(aws: Aws, wanted: Resources, progress: Progress, *, objects: bool, timeout_s: float) -> Up:
     """Make what is missing, wait until it serves, then remove what served before, with `objects` its tarballs too.
 
-    Doing it again changes nothing. Raises DeployError; what the run had made is then taken back, except when the
-    endpoint only takes longer than `timeout_s`.
+    Doing it again changes nothing. Raises DeployError; what the run had made is then taken back, except when SageMaker
+    has taken over and only takes longer than `timeout_s`, or cannot be reached any more.
     """
     progress("checking the account")
     preflight(aws, wanted)
@@ -75,11 +75,11 @@ def _make(aws: Aws, wanted: Resources, calls: list[Call], progress: Progress, ti
                 undo.append(call.undo)
             execute(aws, call, progress, timeout_s)
         require_in_service(settle(aws, wanted.endpoint, progress, timeout_s), wanted.endpoint, wanted.config)
-    except StillChanging:
-        raise
     except (MarsmithError, KeyboardInterrupt) as error:
         if handed_over and isinstance(error, KeyboardInterrupt):
             raise Interrupted(wanted.endpoint) from None
+        if handed_over and isinstance(error, (StillChanging, NotAskedError)):
+            raise
         progress("taking back what was made")
         left = take_back(aws, undo, progress, timeout_s)
         if isinstance(error, KeyboardInterrupt):
