@@ -2,6 +2,7 @@
 
 import gzip
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,9 +44,15 @@ def cloud(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Cloud:
     return Cloud(moto_url, monkeypatch)
 
 
-@pytest.fixture
-def aws() -> Aws:
+@cache
+def shared_aws(_moto_url: str) -> Aws:
+    """Clients are dear to make, and none of them knows of a test."""
     return Aws()
+
+
+@pytest.fixture
+def aws(moto_url: str) -> Aws:
+    return shared_aws(moto_url)
 
 
 @pytest.fixture

@@ -19,6 +19,12 @@ from tests.packaging.deploy.test_deploy_up import up, wanted
 JSON = "application/json"
 
 
+@pytest.fixture
+def aws() -> Aws:
+    """Clients of this test's own, which it changes."""
+    return Aws()
+
+
 def stubbed(aws: Aws) -> Stubber:
     stubber = Stubber(aws.client("sagemaker-runtime"))
     stubber.activate()

@@ -2,16 +2,17 @@
 
 import builtins
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from marsmith.builder import Built
 from marsmith.cli import app
 from marsmith.errors import DeployError, GoldenError
-from marsmith.golden import read
+from marsmith.golden import Golden, Request
+from marsmith.mar import GOLDEN
 from tests.packaging.deploy.cloud import BUCKET, IMAGE, NAME, ROLE, Cloud
 from tests.packaging.deploy.test_deploy_up import NOTHING
 
@@ -103,22 +104,33 @@ def test_credentials_are_never_printed(
     assert "of-mine" not in printed
 
 
-def test_golden_requests_are_checked(cloud: Cloud, config: str, sentiment_archive: Built) -> None:
-    """moto answers in the order in which its queue was filled, here with what each request expects."""
-    recorded = read(sentiment_archive.path)
-    assert recorded
-    expected = [one.expect for one in recorded.requests]
-    golden = ("predict", "--config", config, "--golden", str(sentiment_archive.path), "--json")
-    cloud.answer(*expected)
-    assert all(one["ok"] for one in json.loads(run(*golden)[1]))
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """No more of an archive than its golden requests."""
+    expected = (("one", "positive", 0.9), ("two", "negative", 0.8))
+    requests = [
+        Request(name=name, text=name, expect={"label": label, "score": score}, tolerance=0.01)
+        for name, label, score in expected
+    ]
+    path = tmp_path / "sentiment.mar"
+    with zipfile.ZipFile(path, "w") as zip_file:
+        zip_file.writestr(GOLDEN, Golden(requests=requests).to_json())
+    return path
 
 
-def test_a_golden_request_that_differs_is_an_error(cloud: Cloud, config: str, sentiment_archive: Built) -> None:
-    recorded = read(sentiment_archive.path)
-    assert recorded
-    cloud.answer(*([{"label": "wrong"}] * len(recorded.requests)))
-    with pytest.raises(GoldenError, match="The endpoint answers"):
-        run("predict", "--config", config, "--golden", str(sentiment_archive.path))
+def test_golden_requests_are_checked(cloud: Cloud, config: str, archive: Path) -> None:
+    cloud.answer({"label": "positive", "score": 0.905}, {"label": "negative", "score": 0.8})
+    code, printed = run("predict", "--config", config, "--golden", str(archive), "--json")
+    assert code == 0
+    assert [(one["name"], one["ok"]) for one in json.loads(printed)] == [("one", True), ("two", True)]
+
+
+def test_a_golden_request_that_differs_is_an_error(cloud: Cloud, config: str, archive: Path) -> None:
+    cloud.answer({"label": "positive", "score": 0.95}, {"label": "negative", "score": 0.8})
+    with pytest.raises(
+        GoldenError, match=r"answers 1 of 2 golden requests otherwise .*: one: answer.score is 0.95, not 0.9"
+    ):
+        run("predict", "--config", config, "--golden", str(archive))
 
 
 def test_predict_writes_a_line_for_each_text(cloud: Cloud, config: str, tmp_path: Path) -> None:

@@ -30,6 +30,12 @@ FREE, UNNAMED = {"sts:GetCallerIdentity"}, {"iam:PassRole"}
 
 
 @pytest.fixture
+def aws() -> Aws:
+    """Clients of this test's own, which it changes."""
+    return Aws()
+
+
+@pytest.fixture
 def called(aws: Aws) -> set[str]:
     """The actions of all calls that are made."""
     actions: set[str] = set()

@@ -5,11 +5,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from marsmith.deploy import up as up_module
 from marsmith.deploy import waiting
-from marsmith.deploy.aws import Aws
+from marsmith.deploy.aws import Aws, NotAskedError
 from marsmith.deploy.resources import Resources, resources
 from marsmith.deploy.settings import Deployment, load
 from marsmith.deploy.up import Interrupted, Up
@@ -158,6 +160,32 @@ def test_ctrl_c_while_sagemaker_works_leaves_it_to_it(
     assert cloud.contents() == names(made)
 
 
+def test_a_network_that_breaks_while_sagemaker_works_takes_nothing_back(
+    cloud: Cloud, aws: Aws, tarball: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = wanted(tarball)
+
+    def broken(*_arguments: object) -> None:
+        raise NotAskedError("AWS cannot be reached.")
+
+    monkeypatch.setattr(up_module, "settle", broken)
+    with pytest.raises(NotAskedError, match=r"AWS cannot be reached\."):
+        up(aws, made)
+    assert cloud.contents() == names(made)
+
+
+def test_an_upload_that_is_refused_is_one_sentence(cloud: Cloud, tarball: Path) -> None:
+    aws = Aws()
+    aws.client("s3").meta.events.register("before-call.s3.PutObject", denied)
+    with pytest.raises(DeployError, match="These credentials may not do this"):
+        up(aws, wanted(tarball))
+    assert cloud.contents() == NOTHING
+
+
+def denied(**_call: object) -> None:
+    raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "PutObject")
+
+
 def test_ctrl_c_before_that_takes_everything_back(cloud: Cloud, aws: Aws, tarball: Path) -> None:
     def progress(step: str) -> None:
         if step.startswith("create endpoint config"):
@@ -189,7 +217,8 @@ def test_no_bucket(cloud: Cloud, aws: Aws, tarball: Path) -> None:
 
 
 def test_a_bucket_of_another_region(cloud: Cloud, aws: Aws, tarball: Path) -> None:
-    cloud.s3.create_bucket(Bucket="far", CreateBucketConfiguration={"LocationConstraint": "eu-north-1"})
+    s3 = boto3.client("s3", region_name="eu-north-1")
+    s3.create_bucket(Bucket="far", CreateBucketConfiguration={"LocationConstraint": "eu-north-1"})
     with pytest.raises(DeployError, match="The bucket far is in eu-north-1"):
         up(aws, wanted(tarball, bucket="far"))
 
