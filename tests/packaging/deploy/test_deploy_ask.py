@@ -45,7 +45,7 @@ def test_texts_and_files_are_sent_as_what_they_are(cloud: Cloud, aws: Aws, tmp_p
         asked(b"\x89PNG\r\n\x1a\n", "image/png"),
         asked(b'{"text": "c"}', JSON),
     ]
-    inputs = [tmp_path / "one.json", tmp_path / "two.txt", tmp_path / "three.png", "c"]
+    inputs: list[str | Path] = [tmp_path / "one.json", tmp_path / "two.txt", tmp_path / "three.png", "c"]
     for one, request in zip(inputs, expected, strict=True):
         stubber = stubbed(aws)
         stubber.add_response("invoke_endpoint", {"Body": io.BytesIO(b'{"label": "positive"}')}, request)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import pytest
 from botocore.exceptions import ClientError
 
 from marsmith.deploy import up as up_module
-from marsmith.deploy import waiting
 from marsmith.deploy.aws import Aws, NotAskedError
 from marsmith.deploy.resources import Resources, resources
 from marsmith.deploy.settings import Deployment, load
@@ -153,7 +153,7 @@ def test_ctrl_c_while_sagemaker_works_leaves_it_to_it(
     def interrupt(_seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(waiting.time, "sleep", interrupt)
+    monkeypatch.setattr(time, "sleep", interrupt)
     with pytest.raises(Interrupted, match=NAME):
         up(aws, made)
     monkeypatch.undo()
