@@ -15,7 +15,8 @@ MarsmithError
 ├── ImageError        a container image cannot be built, read or run
 ├── ContainerError    a container cannot serve on this machine, or as its environment asks
 ├── TargetError       a target is not known, or cannot serve the model
-└── TuneError         nothing can be tuned, or nothing can be recommended
+├── TuneError         nothing can be tuned, or nothing can be recommended
+└── DeployError       AWS cannot be asked, or cannot do what was asked
 """
 
 from __future__ import annotations
@@ -83,6 +84,10 @@ class TargetError(MarsmithError):
 
 class TuneError(MarsmithError):
     """There is nothing to try on this machine, or nothing that was tried can be recommended."""
+
+
+class DeployError(MarsmithError):
+    """A deployment says something that cannot be, or AWS cannot be asked or cannot do it."""
 
 
 def first_line(error: BaseException) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -19,6 +19,9 @@ from marsmith.errors import ClientError
 from marsmith.lines import read_lines
 from marsmith.show import answer
 
+# What answers texts and files, in order.
+Ask = Callable[[Sequence[str | Path]], Iterator[Prediction]]
+
 
 def predict_to(
     model: str,
@@ -32,17 +35,42 @@ def predict_to(
     out: Console,
     err: Console,
 ) -> int:
-    """Ask about image files or the lines of `texts`; JSON lines go to `output` or, `as_json`, to `out`; else a table.
+    """`ask_to` about image files or the lines of `texts`, of a model on a TorchServe."""
+    client = Client(url, headers)
+    return ask_to(
+        model,
+        lambda inputs: client.predict_many(model, inputs),
+        images,
+        texts,
+        output,
+        as_json=as_json,
+        out=out,
+        err=err,
+    )
+
+
+def ask_to(
+    model: str,
+    ask: Ask,
+    files: Sequence[Path],
+    texts: Path | None,
+    output: Path | None,
+    *,
+    as_json: bool,
+    out: Console,
+    err: Console,
+) -> int:
+    """Ask about files or the lines of `texts`; JSON lines go to `output` or, `as_json`, to `out`; else a table.
 
     A line names its input by file or line number, never by the text. Returns how many inputs failed. Raises
     ClientError, and then leaves no `output` behind.
     """
-    names, inputs = _inputs(images, texts)
+    names, inputs = _inputs(files, texts)
     table = Table("input", "answer", "score", "note")
     failed = 0
     with _sink(output) as sink, _bar(err) as bar:
         task = bar.add_task(f"asking {model}", total=len(inputs))
-        for name, prediction in zip(names, Client(url, headers).predict_many(model, inputs), strict=True):
+        for name, prediction in zip(names, ask(inputs), strict=True):
             failed += not prediction.ok
             line = _line(name, prediction)
             if sink:
@@ -59,11 +87,11 @@ def predict_to(
     return failed
 
 
-def _inputs(images: Sequence[Path], texts: Path | None) -> tuple[list[str | int], list[str | Path]]:
-    if bool(images) == bool(texts):
+def _inputs(files: Sequence[Path], texts: Path | None) -> tuple[list[str | int], list[str | Path]]:
+    if bool(files) == bool(texts):
         raise ClientError("Name either image files, or a text file with --file.")
     if texts is None:
-        return [str(image) for image in images], list(images)
+        return [str(file) for file in files], list(files)
     texts_of = lines(texts)
     return list(range(1, len(texts_of) + 1)), list(texts_of)
 

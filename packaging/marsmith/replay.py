@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -54,14 +54,22 @@ def in_worker(path: Path) -> list[Outcome]:
 
 def on_server(path: Path, url: str, headers: dict[str, str] | None = None) -> Iterator[Outcome]:
     """Ask a running server the archive's golden requests. Raises ArchiveError, GoldenError and ClientError."""
-    recorded = golden.read(path)
-    if recorded is None or not recorded.requests:
-        raise GoldenError(f"{path} has no golden requests to ask: build it with marsmith build.")
     model = mar.read_json(path, mar.MANIFEST).get("model")
     name = str(model["modelName"]) if isinstance(model, dict) and "modelName" in model else path.stem
     client = Client(url, headers)
+    return answered(path, lambda body, content_type: client.send(name, body, content_type))
+
+
+def answered(path: Path, send: Callable[[bytes, str], Prediction]) -> Iterator[Outcome]:
+    """Ask the archive's golden requests of what answers a body and its Content-Type, one after the other.
+
+    Raises ArchiveError, GoldenError and what `send` raises.
+    """
+    recorded = golden.read(path)
+    if recorded is None or not recorded.requests:
+        raise GoldenError(f"{path} has no golden requests to ask: build it with marsmith build.")
     for request in recorded.requests:
-        yield _outcome(request, client.send(name, *request.payload()))
+        yield _outcome(request, send(*request.payload()))
 
 
 def require_ok(outcomes: list[Outcome], what: str) -> None:

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from marsmith.cli import archiver, archives, image, serving, trust, tuning
+from marsmith.cli import archiver, archives, deploy, image, serving, trust, tuning
 from marsmith.cli.console import err, escape
 from marsmith.errors import MarsmithError
 
@@ -35,6 +35,7 @@ for command in (
     app.command()(command)
 app.command("test")(trust.replay)
 app.add_typer(image.app, name="image")
+app.add_typer(deploy.app, name="deploy")
 
 
 def main() -> None:

@@ -1,0 +1,117 @@
+"""Ask an endpoint through sagemaker-runtime, as `marsmith predict` asks a TorchServe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from marsmith.client import CONCURRENCY, NOT_SENT, Prediction, body_of
+from marsmith.deploy.aws import Aws
+from marsmith.deploy.resources import OBJECT_DIGITS
+from marsmith.deploy.settings import Endpoint
+from marsmith.deploy.state import objects
+from marsmith.errors import DeployError
+from marsmith.untrusted import json_value
+
+# Source: the size of InvokeEndpoint's body in botocore's model of sagemaker-runtime (2017-05-13).
+MAX_BODY_BYTES = 6_291_456
+JSON = "application/json"
+# What is a fault of one request or moment, not of the endpoint or the credentials.
+PASSING = {
+    "ModelNotReadyException": HTTPStatus.TOO_MANY_REQUESTS,
+    "ServiceUnavailable": HTTPStatus.SERVICE_UNAVAILABLE,
+    "ServiceUnavailableException": HTTPStatus.SERVICE_UNAVAILABLE,
+    "ThrottlingException": HTTPStatus.TOO_MANY_REQUESTS,
+    "InternalFailure": HTTPStatus.INTERNAL_SERVER_ERROR,
+    "InternalDependencyException": HTTPStatus.FAILED_DEPENDENCY,
+}
+
+
+class Asker:
+    """A client of one endpoint, and of one model where it serves several. Safe to use from several threads."""
+
+    def __init__(self, aws: Aws, endpoint: str, model: str | None = None) -> None:
+        self._aws = aws
+        self._arguments = {"EndpointName": endpoint, "Accept": JSON} | ({"TargetModel": model} if model else {})
+        aws.client("sagemaker-runtime")  # made once, before threads ask
+
+    def send(self, body: bytes, content_type: str) -> Prediction:
+        """The answer to a body. Raises DeployError when the endpoint cannot be asked at all."""
+        if len(body) > MAX_BODY_BYTES:
+            return Prediction(NOT_SENT, {"message": f"It has {len(body):,} bytes: SageMaker takes {MAX_BODY_BYTES:,}."})
+        arguments = {**self._arguments, "Body": body, "ContentType": content_type}
+        try:
+            found = self._aws.call("sagemaker-runtime", "invoke_endpoint", arguments, "asking the endpoint")
+            answer = found["Body"].read()
+        except DeployError as error:
+            failed = _failed(getattr(error.__cause__, "response", None) or {})
+            if failed is None:
+                raise
+            return failed
+        value = json_value(answer)
+        return Prediction(HTTPStatus.OK, answer.decode("utf-8", "replace") if value is None else value)
+
+    def ask(self, inputs: Sequence[str | Path]) -> Iterator[Prediction]:
+        """The answers in order, CONCURRENCY at a time: to texts, and to files, which are JSON, a text or an image.
+
+        A file that cannot be read gives a Prediction with status 0. Raises DeployError like `send`.
+        """
+        with ThreadPoolExecutor(CONCURRENCY) as pool:
+            try:
+                yield from pool.map(self._ask_one, inputs)
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _ask_one(self, one: str | Path) -> Prediction:
+        try:
+            body, content_type = _payload(one)
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", None) or "it is no UTF-8 text"
+            return Prediction(NOT_SENT, {"message": f"The file cannot be read: {why}."})
+        return self.send(body, content_type)
+
+
+def target_model(aws: Aws, one: Endpoint, model: str) -> str:
+    """TargetModel of the model in NAME.sagemaker.tar.gz, by what lies in the bucket. Raises DeployError.
+
+    A name with .tar.gz is taken as it is; of several tarballs of one name, the endpoint has all until they are deleted.
+    """
+    if model.endswith(".tar.gz"):
+        return model
+    if one.bucket is None:
+        raise DeployError("To find a model by its name, give --bucket, or give its TargetModel, which up prints.")
+    begin, end = f"{one.folder}{model}-", ".tar.gz"
+    digits = len(begin) + OBJECT_DIGITS
+    found = [
+        key.removeprefix(one.folder)
+        for key in objects(aws, one.bucket, one.folder)
+        if key.startswith(begin) and key.endswith(end) and len(key) == digits + len(end)
+    ]
+    if len(found) != 1:
+        which = f"several of that name ({', '.join(found)})" if found else f"no {model}"
+        raise DeployError(f"{one.name} serves {which}: give its TargetModel, which up prints.")
+    return found[0]
+
+
+def _payload(one: str | Path) -> tuple[bytes, str]:
+    if isinstance(one, str):
+        return body_of(one)
+    if one.suffix == ".json":
+        return one.read_bytes(), JSON
+    return body_of(one.read_text(encoding="utf-8-sig") if one.suffix == ".txt" else one.read_bytes())
+
+
+def _failed(response: dict[str, Any]) -> Prediction | None:
+    """What the container answered, or that it could not; None where no request would fare better."""
+    code = response.get("Error", {}).get("Code", "")
+    if code == "ModelError":
+        message = str(response.get("OriginalMessage", ""))
+        value = json_value(message.encode())
+        return Prediction(int(response.get("OriginalStatusCode", 500)), value if value is not None else message)
+    if code in PASSING:
+        return Prediction(PASSING[code], {"message": f"SageMaker could not ask the model ({code})."})
+    return None
