@@ -32,8 +32,7 @@ class Settings:
     """How the container serves; the README has the table of the variables.
 
     `model_store` holds the archives, and `home` is the one directory that is written to. `drain_s` are the seconds that
-    requests get to be answered after SIGTERM. With `multi_model`, SageMaker names the models while it serves. `tree` is
-    a model that SageMaker unpacked, where there is one.
+    requests get to be answered after SIGTERM. With `multi_model`, SageMaker names the models while it serves.
     """
 
     model_store: Path = MODEL_STORE
@@ -44,12 +43,11 @@ class Settings:
     key: Path | None = None
     drain_s: float = DRAIN_S
     multi_model: bool = False
-    tree: Path | None = None
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Settings:
         """Raises ContainerError for a value that cannot be."""
-        sagemaker = SAGEMAKER_MODEL if any(SAGEMAKER_MODEL.glob("*.mar")) else MODEL_STORE
+        sagemaker = SAGEMAKER_MODEL if _unpacked(SAGEMAKER_MODEL) or any(SAGEMAKER_MODEL.glob("*.mar")) else MODEL_STORE
         settings = cls(
             model_store=Path(environ.get("MODEL_STORE") or sagemaker),
             home=Path(environ.get("MARSMITH_HOME") or HOME),
@@ -59,7 +57,6 @@ class Settings:
             key=Path(environ["SIGNATURE_KEY"]) if environ.get("SIGNATURE_KEY") else None,
             drain_s=_seconds(environ, "DRAIN_SECONDS", DRAIN_S),
             multi_model=_switch(environ, "SAGEMAKER_MULTI_MODEL"),
-            tree=SAGEMAKER_MODEL if (SAGEMAKER_MODEL / mar.DIGESTS).is_file() else None,
         )
         if settings.require_signature and settings.key is None:
             raise ContainerError(
@@ -73,9 +70,18 @@ class Settings:
         return settings
 
     @property
+    def tree(self) -> Path | None:
+        """The model store where it is itself a model that SageMaker unpacked."""
+        return self.model_store if _unpacked(self.model_store) else None
+
+    @property
     def ports(self) -> Ports:
         """Where it listens: predictions on every address, since what reaches a container is what is published."""
         return Ports(self.port, inference_host=ANYWHERE, models_too=self.multi_model)
+
+
+def _unpacked(directory: Path) -> bool:
+    return (directory / mar.DIGESTS).is_file()
 
 
 def _switch(environ: Mapping[str, str], name: str) -> bool:

@@ -109,38 +109,53 @@ def test_the_containers_of_aws_serve_it_in_batches(homes: Built, sagemaker_tree:
         assert difference([answer.json() for answer in golden], of_the_archive(homes.path)) < 1e-6
 
 
-@pytest.mark.server
-def test_the_image_serves_it_as_a_multi_model_endpoint(homes: Built, sagemaker_tree: Path, tmp_path: Path) -> None:
-    (tmp_path / "store").mkdir()
+@contextmanager
+def image(home: Path, **settings: str) -> Iterator[str]:
+    """Our image's entry point, once it answers /ping; what it says is in the home's log."""
     port = free_ports().first
-    environ = {
-        "SAGEMAKER_MULTI_MODEL": "true",
-        "MODEL_STORE": str(tmp_path / "store"),
-        "MARSMITH_HOME": str(tmp_path / "home"),
-        "SAGEMAKER_BIND_TO_PORT": str(port),
-    }
-    url = f"http://127.0.0.1:{port}"
+    environ = {"MARSMITH_HOME": str(home), "SAGEMAKER_BIND_TO_PORT": str(port), **settings}
+    url, said = f"http://127.0.0.1:{port}", home.with_suffix(".log")
     command = [sys.executable, "-m", "marsmith.container.entrypoint"]
-    with (tmp_path / "log").open("wb") as log:
+    with said.open("wb") as log:
         server = subprocess.Popen(command, env=os.environ | environ, stdout=log, stderr=log, text=True)
     try:
         deadline = time.monotonic() + TIMEOUT_S
         while not answers(f"{url}/ping"):
-            assert time.monotonic() < deadline, (tmp_path / "log").read_text()
+            assert server.poll() is None, said.read_text()
+            assert time.monotonic() < deadline, said.read_text()
             time.sleep(1)
+        yield url
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(TIMEOUT_S)
+        kill(server)
+
+
+@pytest.mark.server
+def test_the_image_serves_it_as_a_multi_model_endpoint(homes: Built, sagemaker_tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    with image(tmp_path / "home", SAGEMAKER_MULTI_MODEL="true", MODEL_STORE=str(tmp_path / "store")) as url:
         loaded = requests.post(f"{url}/models", json={"model_name": "a", "url": str(sagemaker_tree)}, timeout=TIMEOUT_S)
-        assert loaded.status_code == 200, (tmp_path / "log").read_text()
+        assert loaded.status_code == 200, (tmp_path / "home.log").read_text()
         golden = ask(f"{url}/models/a/invoke", golden_payloads(homes.path))
         assert difference([answer.json() for answer in golden], of_the_archive(homes.path)) < 1e-6
         changed = sagemaker_tree / "code/inference.py"
         changed.write_text(changed.read_text() + "\n")
         again = {"model_name": "b", "url": str(sagemaker_tree)}
         assert requests.post(f"{url}/models", json=again, timeout=TIMEOUT_S).status_code == 500
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.wait(TIMEOUT_S)
-        kill(server)
-    assert "the content of code/inference.py was changed" in (tmp_path / "log").read_text()
+    assert "the content of code/inference.py was changed" in (tmp_path / "home.log").read_text()
+
+
+@pytest.mark.server
+def test_the_image_serves_it_as_an_endpoint_of_one_model(homes: Built, sagemaker_tree: Path, tmp_path: Path) -> None:
+    with image(tmp_path / "home", MODEL_STORE=str(sagemaker_tree)) as url:
+        answered = ask(f"{url}/invocations", [PICTURE, *golden_payloads(homes.path)])
+        assert answered[0].status_code == 415
+        assert difference([answer.json() for answer in answered[1:]], of_the_archive(homes.path)) < 1e-6
+        host, _, port = url.rpartition(":")
+        (model,) = requests.get(f"{host}:{int(port) + 1}/models/sentiment", timeout=TIMEOUT_S).json()
+        # What [serving] says: the manifest names no configuration.
+        assert (model["batchSize"], model["minWorkers"]) == (16, 1)
 
 
 def answers(url: str) -> bool:
