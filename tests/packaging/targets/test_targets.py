@@ -77,7 +77,7 @@ def test_two_builds_have_the_same_bytes_and_the_archive_those_of_a_build_for_it_
 
 
 def test_the_image_serves_a_tree_that_sagemaker_unpacked(sagemaker_tree: Path, tmp_path: Path) -> None:
-    settings = Settings(tmp_path / "store", home=tmp_path / "home", tree=sagemaker_tree)
+    settings = Settings(sagemaker_tree, home=tmp_path / "home")
     plan = make_plan(find_archives(settings), Cpu("aarch64", "Neoverse V1", frozenset()), 4)
     assert (plan.archives, plan.workers) == ({"sentiment": sagemaker_tree}, 1)
     lines = write_config(plan, settings).read_text().splitlines()
