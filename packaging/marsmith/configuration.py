@@ -46,7 +46,7 @@ class Ports:
         return {
             "inference_address": predictions,
             "management_address": predictions if self.models_too else self.management_url,
-            "enable_model_api": str(self.models_too).lower(),
+            **({"enable_model_api": "true"} if self.models_too else {}),
             "metrics_address": f"http://{HOST}:{self.first + 2}",
             "grpc_inference_port": str(self.first + 3),
             "grpc_management_port": str(self.first + 4),

@@ -129,7 +129,10 @@ def demo(
         _start(server)
         answers = list(ask(models, server))
         if as_json:
-            built_json = [{**dataclasses.asdict(built), "sha256": sha256} for built, sha256 in archives]
+            built_json = [
+                {**dataclasses.asdict(built), "path": built.path, "size": built.size, "sha256": sha256}
+                for built, sha256 in archives
+            ]
             dump({"archives": built_json, "answers": [{**dataclasses.asdict(a), "right": a.right} for a in answers]})
         else:
             out.print(answers_table(answers))
