@@ -13,14 +13,13 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from training.errors import TrainingError
 from training.food.batches import Batch, Batches
 from training.food.photos import Photos, reserve
 from training.food.progress import track
 from training.food.run_folder import write_whole
-from training.food.teacher import Teacher
+from training.food.teacher import Teacher, Wanted
 
 HASHED_PHOTOS = 256
 VALUES, KEY = "teacher.npy", "teacher.json"
@@ -32,12 +31,12 @@ class CachedTeacher:
 
     values: NDArray[np.float32]
 
-    def ask(self, batch: Batch, *, features: bool) -> tuple[Tensor, Tensor | None]:
+    def ask(self, batch: Batch, *, features: int) -> Wanted:
         """Return the logits [B, L] of a batch's views. Raises TrainingError when features are asked for."""
         if features:
             raise TrainingError("Only logits are kept on disk: leave out --cached-views, or --feature-weight.")
         answers = torch.from_numpy(self.values[batch.epoch % len(self.values), batch.items.numpy()])
-        return answers.to(batch.views.device), None
+        return Wanted(answers.to(batch.views.device), [])
 
 
 def fill(folder: Path, teacher: Teacher, batches: Batches, *, bf16: bool) -> CachedTeacher:

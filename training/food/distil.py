@@ -15,12 +15,17 @@ from training.food.augment import JITTER, Augmentation
 from training.food.batches import Batches
 from training.food.cache import fill
 from training.food.heads import start_heads
-from training.food.learner import Learner, width_of
+from training.food.learner import Learner
 from training.food.loop import Plan
+from training.food.narrow import narrow
 from training.food.networks import Classifier
+from training.food.photos import spread
+from training.food.preprocessing import whole
 from training.food.session import load, opened, train, with_largest_batch
 from training.food.student import SHAPES, from_checkpoint, from_shape, from_teacher
 from training.food.teacher import Distillation, Teacher
+
+FITTED_PHOTOS = 64  # that projections start from: thousands of tokens
 
 
 def distil(
@@ -33,13 +38,16 @@ def distil(
         str | None, typer.Option(help=f"Start from random weights: {', '.join(SHAPES)}, a config folder, timm's name.")
     ] = None,
     layers: Annotated[int | None, typer.Option(help="Start from the teacher's first so many layers.")] = None,
+    width: Annotated[
+        int | None, typer.Option(help="Start from all the teacher's layers, narrowed to this width and refitted.")
+    ] = None,
     mlp_width: Annotated[int | None, typer.Option(help="With only so many neurons of each MLP.")] = None,
     epochs: o.Epochs = 5,
     batch: o.BatchSize = 32,
     lr: o.Rate = 2e-4,
     temperature: Annotated[float, typer.Option(min=0.01, help="What softens both answers.")] = 2.0,
     hard: Annotated[float, typer.Option(min=0, max=1, help="Weight of the labels; the teacher has the rest.")] = 0.3,
-    feature_weight: Annotated[float, typer.Option(min=0, help="Weight of the distance of the last features.")] = 0.0,
+    feature_weight: Annotated[float, typer.Option(min=0, help="Weight of the distance of the layers' features.")] = 0.0,
     cached_views: Annotated[
         int, typer.Option(min=0, help="Ask the teacher once about so many views of each photo, which take turns.")
     ] = 0,
@@ -72,8 +80,8 @@ def distil(
     as_json: o.Json = False,
 ) -> None:
     """Teach a student to answer as TEACHER does on the same views of DATA's photos, labelled or not, into OUT."""
-    if sum(source is not None for source in (student, shape, layers)) != 1:
-        raise TrainingError("Tell where the student comes from by one of --student, --shape and --layers.")
+    if sum(source is not None for source in (student, shape, layers, width)) != 1:
+        raise TrainingError("Tell where the student comes from by one of --student, --shape, --layers and --width.")
     with opened(out, o.DTYPES[dtype], backend, threads, resume=resume, as_json=as_json, timings=timings) as session:
         torch.manual_seed(seed)
         processes = session.processes
@@ -83,15 +91,21 @@ def distil(
             pupil = from_checkpoint(student, master, new_head=new_head)
         elif shape is not None:
             pupil = from_shape(shape, master)
+        elif width is not None:
+            pupil = narrow(master, photos.train, width, mlp_width)
         else:
             pupil = from_teacher(master, photos.train, layers or 0, mlp_width)
-        if head_start and shape is None and photos.train.labelled and not session.goes_on:
+        # What is drawn at random has no features to fit a head to, and what is narrowed has its head fitted.
+        if head_start and shape is None and width is None and photos.train.labelled and not session.goes_on:
             start_heads(pupil, photos.train, bf16=bf16)
-        learner = Learner(pupil.model, width_of(master.model) if feature_weight else None)
+        learner = Learner(pupil.model, master.model if feature_weight else None)
         side = max(pupil.see.size, master.see.size)
         how = Augmentation(seed, side, jitter, randaugment, magnitude, mixup, cutmix)
         batches = Batches(photos.train, how, batch, accumulate, processes, cached_views)
         live = Teacher(master, processes.device)
+        if feature_weight and not session.goes_on:
+            seen = whole(photos.train.pixels(spread(len(photos.train), FITTED_PHOTOS)))
+            learner.fit_projections(pupil.see(seen), live.answer(seen, features=len(learner.projections)).features)
         share = hard if photos.train.labelled else 0.0
         objective = Distillation(live.ask, temperature, share, feature_weight)
         if find_batch_size:

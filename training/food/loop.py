@@ -149,8 +149,8 @@ class Trainer:
         plan = self.plan
         options = {"layer_decay": plan.layer_decay, "frozen": plan.frozen, "relative": plan.relative}
         groups = parameter_groups(self.learner.model, plan.lr, **options)  # type: ignore[arg-type]
-        if self.learner.projection is not None:
-            groups.append({"params": list(self.learner.projection.parameters()), "lr": plan.lr})
+        if self.learner.projections:
+            groups.append({"params": list(self.learner.projections.parameters()), "lr": plan.lr})
         settings: dict[str, Any] = {"lr": plan.lr, "weight_decay": plan.weight_decay, "fused": True}
         optimizer: torch.optim.Optimizer
         if plan.zero and self.processes.world > 1:

@@ -40,14 +40,23 @@ def hard_loss(logits: Tensor, labels: Tensor, mixture: Mixture | None = None, sm
 def feature_loss(student: Tensor, teacher: Tensor) -> Tensor:
     """Mean squared distance of a student's projected tokens from its teacher's [B, T, C], normalised to variance 1.
 
-    Of the class token and the patches. A student with another grid of patches is interpolated to the teacher's; the
-    teacher's features are whitened, so that a few large channels do not drown the rest (Wei et al. 2022).
+    Of the class token and the patches, which weigh alike.
+    """
+    (cls, grid), (wanted_cls, wanted) = paired(student, teacher)
+    return functional.mse_loss(grid, wanted) + functional.mse_loss(cls, wanted_cls)
+
+
+def paired(student: Tensor, teacher: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Return class tokens [B, C] and patches [B, C, n, n] of both, of a student's tokens and its teacher's [B, T, C].
+
+    A student with another grid of patches is interpolated to the teacher's; the teacher's features are whitened, so
+    that a few large channels do not drown the rest (Wei et al. 2022).
     """
     target = functional.layer_norm(teacher, teacher.shape[-1:])
-    (cls, grid), (wanted_cls, wanted) = split_tokens(student), split_tokens(target)
-    if grid.shape[-1] != wanted.shape[-1]:
-        grid = functional.interpolate(grid, wanted.shape[-2:], mode="bilinear", align_corners=False)
-    return functional.mse_loss(grid, wanted) + functional.mse_loss(cls, wanted_cls)
+    (cls, grid), wanted = split_tokens(student), split_tokens(target)
+    if grid.shape[-1] != wanted[1].shape[-1]:
+        grid = functional.interpolate(grid, wanted[1].shape[-2:], mode="bilinear", align_corners=False)
+    return (cls, grid), wanted
 
 
 def split_tokens(hidden: Tensor) -> tuple[Tensor, Tensor]:

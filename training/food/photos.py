@@ -52,6 +52,11 @@ class Photos:
         return bool((self.labels != UNLABELLED).all())
 
 
+def spread(count: int, most: int) -> Tensor:
+    """Return up to `most` places int64 [M] spread evenly over `count`: photos lie sorted by class."""
+    return torch.arange(0, count, max(1, count // most))[:most]
+
+
 def upright(photo: Image.Image) -> Image.Image:
     """Return the photo as RGB, turned as its EXIF orientation says."""
     return ImageOps.exif_transpose(photo).convert("RGB")

@@ -12,7 +12,7 @@ from transformers import AutoConfig, AutoModelForImageClassification, PreTrained
 
 from training.errors import TrainingError
 from training.food.networks import Classifier, layers_of, renew_heads, set_labels
-from training.food.photos import Photos
+from training.food.photos import Photos, spread
 from training.food.preprocessing import Preprocessing, whole
 
 # Encoder layers of width C, as published. All have patches of 16 x 16 and a head for each 64 of the width.
@@ -119,8 +119,7 @@ def importance(teacher: Classifier, photos: Photos) -> list[Tensor]:
         layer.mlp.fc2.register_forward_pre_hook(lambda _, inputs, index=index: add(inputs, index))
         for index, layer in enumerate(layers)
     ]
-    step = max(1, len(photos) // RANKED_PHOTOS)  # photos lie sorted by class
-    for items in torch.split(torch.arange(0, len(photos), step), RANK_BATCH):
+    for items in torch.split(spread(len(photos), RANKED_PHOTOS), RANK_BATCH):
         teacher.model(teacher.see(whole(photos.pixels(items))))
     for hook in hooks:
         hook.remove()

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from training.food.batches import Batch
-from training.food.learner import Answers, tokens
+from training.food.learner import Answers, last_states
 from training.food.losses import feature_loss, hard_loss, soft_loss
 from training.food.networks import Classifier
+
+
+class Wanted(NamedTuple):
+    """A teacher's logits [B, L], and features [B, T, C] of as many layers as were asked for."""
+
+    logits: Tensor
+    features: list[Tensor]
 
 
 class Teacher:
@@ -21,22 +28,22 @@ class Teacher:
         self.classifier = classifier.frozen()
         self.classifier.model.to(device).eval()
 
-    def ask(self, batch: Batch, *, features: bool) -> tuple[Tensor, Tensor | None]:
+    def ask(self, batch: Batch, *, features: int) -> Wanted:
         """Answer the views of a batch, mixed as they are, see `answer`."""
         return self.answer(batch.views, features=features)
 
     @torch.no_grad()
-    def answer(self, views: Tensor, *, features: bool = False) -> tuple[Tensor, Tensor | None]:
-        """Return logits [B, L] and, if asked for, the last features [B, T, C] of views [B, 3, S, S] in 0..1."""
-        out = self.classifier.model(self.classifier.see(views), output_hidden_states=features)
-        return out.logits.float(), tokens(out.hidden_states[-1]).float() if features else None
+    def answer(self, views: Tensor, *, features: int = 0) -> Wanted:
+        """Answer views [B, 3, S, S] in 0..1, with the features of the last so many layers."""
+        out = self.classifier.model(self.classifier.see(views), output_hidden_states=bool(features))
+        return Wanted(out.logits.float(), [state.float() for state in last_states(out, features)])
 
 
 class Ask(Protocol):
     """A teacher, at work or remembered."""
 
-    def __call__(self, batch: Batch, *, features: bool) -> tuple[Tensor, Tensor | None]:
-        """Return logits [B, L] and, if asked for, features [B, T, C]."""
+    def __call__(self, batch: Batch, *, features: int) -> Wanted:
+        """Answer the views of a batch, with the features of the last so many layers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +61,14 @@ class Distillation:
 
     def __call__(self, answers: Answers, batch: Batch) -> Tensor:
         """Return the mean loss of a batch, whose mixed views the teacher sees as mixed."""
-        wanted, hidden = self.ask(batch, features=bool(self.features))
+        wanted, features = self.ask(batch, features=len(answers.hidden))
         loss = (1 - self.hard) * soft_loss(answers.taught.float(), wanted, self.temperature)
         if self.hard:
             loss = loss + self.hard * hard_loss(answers.labelled.float(), batch.labels, batch.mixture)
         elif answers.labelled is not answers.taught:
             loss = (loss + soft_loss(answers.labelled.float(), wanted, self.temperature)) / 2
-        if hidden is not None and answers.hidden is not None:
-            loss = loss + self.features * feature_loss(answers.hidden.float(), hidden)
+        if features:
+            pairs = zip(answers.hidden, features, strict=True)
+            distances = [feature_loss(mine.float(), theirs) for mine, theirs in pairs]
+            loss = loss + self.features * torch.stack(distances).mean()
         return loss

@@ -13,7 +13,7 @@ from training.food.cache import fill
 from training.food.distributed import Processes
 from training.food.networks import Classifier
 from training.food.photos import Photos
-from training.food.teacher import Teacher
+from training.food.teacher import Teacher, Wanted
 
 CPU = torch.device("cpu")
 
@@ -28,8 +28,8 @@ def test_kept_answers_are_those_of_the_views_as_they_come(vit: Classifier, photo
     assert remembered.values.shape == (2, 24, 3)
     for step in range(9):  # three epochs: the third shows the views of the first
         (batch,) = batches.parts(step)
-        wanted, _ = teacher.ask(batch, features=False)
-        found, _ = remembered.ask(batch, features=False)
+        wanted, _ = teacher.ask(batch, features=0)
+        found, _ = remembered.ask(batch, features=0)
         torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
     assert not np.array_equal(remembered.values[0], remembered.values[1])
 
@@ -40,9 +40,7 @@ def test_what_is_there_is_used_and_another_teacher_asked_anew(
     asked = list[int]()
     answer = Teacher.answer
 
-    def count(
-        self: Teacher, views: torch.Tensor, *, features: bool = False
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def count(self: Teacher, views: torch.Tensor, *, features: int = 0) -> Wanted:
         asked.append(len(views))
         return answer(self, views, features=features)
 
@@ -79,4 +77,4 @@ def test_features_are_not_kept(vit: Classifier, photos: Photos, tmp_path: Path) 
     batches = kept(photos)
     (batch,) = batches.parts(0)
     with pytest.raises(TrainingError, match="Only logits are kept"):
-        fill(tmp_path, Teacher(vit, CPU), batches, bf16=False).ask(batch, features=True)
+        fill(tmp_path, Teacher(vit, CPU), batches, bf16=False).ask(batch, features=1)

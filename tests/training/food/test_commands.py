@@ -111,6 +111,7 @@ def test_the_largest_batch_is_found_and_used(teacher: Path, data: Path, tmp_path
     [
         ("--shape", "deit-tiny", "--feature-weight", 0.5, "--mixup", 0.5),
         ("--layers", 2, "--feature-weight", 0.5, "--ema", 0.9, "--bf16", "--accumulate", 2),
+        ("--width", 8, "--mlp-width", 12, "--feature-weight", 0.5),
     ],
 )
 def test_the_other_ways_to_distil_run(teacher: Path, data: Path, tmp_path: Path, options: tuple[object, ...]) -> None:
@@ -119,9 +120,10 @@ def test_the_other_ways_to_distil_run(teacher: Path, data: Path, tmp_path: Path,
 
 
 def test_a_student_says_where_it_comes_from(teacher: Path, data: Path, tmp_path: Path) -> None:
-    said = "Tell where the student comes from by one of --student, --shape and --layers."
+    said = "Tell where the student comes from by one of --student, --shape, --layers and --width."
     assert refused("distil", teacher, data, tmp_path / "out") == said
     assert refused("distil", teacher, data, tmp_path / "out", "--layers", 2, "--shape", "vit-tiny") == said
+    assert refused("distil", teacher, data, tmp_path / "out", "--layers", 2, "--width", 8) == said
     assert not (tmp_path / "out").exists()
 
 
