@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from training.errors import TrainingError
+from training.food.fitting import fit
 from training.food.losses import paired
 
 
@@ -57,13 +58,9 @@ class Learner(nn.Module):
         seen = map(whitened, last_states(out, len(self.projections)))
         for projection, state, wanted in zip(self.projections, seen, features, strict=True):
             known, target = (
-                torch.cat([cls, grid.permute(0, 2, 3, 1).flatten(0, 2)]).double() for cls, grid in paired(state, wanted)
+                torch.cat([cls, grid.permute(0, 2, 3, 1).flatten(0, 2)]) for cls, grid in paired(state, wanted)
             )
-            known = torch.cat([known, known.new_ones(len(known), 1)], dim=1)
-            solved = torch.linalg.pinv(known.T @ known, hermitian=True) @ (known.T @ target)
-            weight, bias = projection.parameters()
-            weight.copy_(solved[:-1].T)
-            bias.copy_(solved[-1])
+            fit(cast(nn.Linear, projection), known, target)
 
 
 def last_states(out: Any, count: int) -> list[Tensor]:

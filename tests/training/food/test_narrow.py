@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from transformers import DeiTForImageClassification
 
 from training.errors import TrainingError
-from training.food.narrow import fit, narrow, pick, principal_basis, residual_states, thin_scores, thin_values
+from training.food.narrow import narrow, pick, principal_basis, residual_states, thin_scores, thin_values
 from training.food.networks import Classifier
 from training.food.photos import Photos
 from training.food.preprocessing import whole
@@ -100,13 +100,6 @@ def test_the_basis_survives_a_layer_norm(tokens: Tensor) -> None:
     normed = nn.functional.layer_norm(states, (6,), eps=0.0)
     again = nn.functional.layer_norm(narrowed, (3,), eps=0.0) @ basis.T
     torch.testing.assert_close(again * 2**0.5, normed, atol=1e-4, rtol=0)  # variance 1 over 3 values, not 6
-
-
-def test_a_fit_is_the_least_squares_with_a_bias(tokens: Tensor) -> None:
-    truth, linear = nn.Linear(6, 2), nn.Linear(6, 2)
-    with torch.no_grad():
-        fit(linear, tokens, truth(tokens))
-        torch.testing.assert_close(linear(tokens), truth(tokens), atol=0.01, rtol=0)
 
 
 def test_scores_of_few_directions_are_kept_by_as_few(tokens: Tensor) -> None:
