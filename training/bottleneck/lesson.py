@@ -12,6 +12,7 @@ import statistics
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ SEED = 11
 WIDTH, HEADS, PATCH = 192, 3, 16
 CLASSES = 10
 LEARNING_RATE = 1e-4
+PREFETCH = 2  # batches that each worker keeps ready: PyTorch's default
 # A random crop of this share of the photo, and brightness, contrast and colour changed by up to JITTER.
 CROP_AREA, JITTER = (0.35, 1.0), 0.4
 
@@ -45,7 +47,6 @@ class Job:
 
     workers: tuple[int, ...] = (0, 1, 2, 4, 8, 16)
     rounds: int = 3
-    # More than 16 workers fetch ahead, two batches each.
     steps: int = 40
     batch: int = 16
     side: int = 96
@@ -130,11 +131,13 @@ def _run(job: Job, workers: int, files: Sequence[Path], folder: Path) -> list[St
     torch.manual_seed(SEED)
     model = _network(job)
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
-    photos = Photos(files, job.batch * job.steps, job.side)
-    loader = DataLoader(photos, job.batch, num_workers=workers)
+    # As in a long epoch, there is always more to load: or many workers, who fetch ahead, had done it all beforehand.
+    ahead = PREFETCH * max(job.workers)
+    photos = Photos(files, job.batch * (job.steps + ahead), job.side)
+    loader = DataLoader(photos, job.batch, num_workers=workers, prefetch_factor=PREFETCH if workers else None)
     RunFacts.here(torch.device("cpu"), workers=workers).write(folder)
     with Sampler(folder), StepClock(folder) as clock:
-        for batch in timed(clock, loader):
+        for batch in islice(timed(clock, loader), job.steps):
             _step(model, optimizer, batch, clock)
     return settled(read_run(folder).steps)
 

@@ -50,7 +50,7 @@ def narrow(teacher: Classifier, photos: Photos, width: int, mlp_width: int | Non
             f"The teacher's MLPs are {config.intermediate_size} wide: --mlp-width must be 1 to "
             f"{config.intermediate_size}."
         )
-    sizes = {"hidden_size": width, "intermediate_size": neurons, "qkv_bias": True}
+    sizes = {"hidden_size": width, "pooler_output_size": width, "intermediate_size": neurons, "qkv_bias": True}
     student = ViTForImageClassification(type(config).from_dict(config.to_dict() | sizes)).eval()
     set_labels(student, teacher.labels)
 

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,21 @@ def test_each_turn_is_announced_and_its_run_kept(tmp_path: Path) -> None:
     assert [step.number for step in found.steps] == list(range(1, 9))
     with pytest.raises(TrainingError, match="is not empty"):
         lesson(Job(), said.append, runs=tmp_path)
+
+
+def test_workers_never_run_out_of_photos(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else those who fetch far ahead would be done loading before what is timed begins."""
+    counts: list[int] = []
+
+    class Counted(Photos):
+        def __init__(self, files: Sequence[Path], count: int, side: int) -> None:
+            counts.append(count)
+            super().__init__(files, count, side)
+
+    monkeypatch.setattr("training.bottleneck.lesson.Photos", Counted)
+    found = lesson(Job(workers=(0, 1), **TINY), lambda _: None)
+    assert counts == [2 * (8 + 2)] * 2
+    assert [row["steps"] for row in found["rows"]] == [5, 5]
 
 
 def test_photos_are_views_that_only_their_index_decides() -> None:
