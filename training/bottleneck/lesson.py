@@ -50,7 +50,7 @@ class Job:
     steps: int = 40
     batch: int = 16
     side: int = 96
-    photo: int = 1024
+    photo: int = 2048
     layers: int = 12
 
     def check(self) -> None:
