@@ -28,7 +28,7 @@ def test_the_lesson_times_every_number_of_workers(tmp_path: Path) -> None:
     assert [row["workers"] for row in found["rows"]] == [0, 2]
     assert min(row["ratio"] for row in found["rows"]) == 1
     for row in found["rows"]:
-        assert row["steps"] == 5  # after the warm-up
+        assert row["steps"] == 8
         assert sum(row["phases"].values()) == pytest.approx(row["step_s"], rel=1e-3)
         assert row["phases"]["backward"] > 0
         assert row["phases"]["data"] > 0
@@ -45,7 +45,7 @@ def test_each_turn_is_announced_and_its_run_kept(tmp_path: Path) -> None:
     assert sorted(folder.name for folder in tmp_path.iterdir()) == ["0-1", "0-2"]
     found = read_run(tmp_path / "0-2")
     assert found.facts == RunFacts.here(torch.device("cpu"), workers=0)
-    assert [step.number for step in found.steps] == list(range(1, 9))
+    assert [step.number for step in found.steps] == list(range(1, 12))  # three to warm up
     with pytest.raises(TrainingError, match="is not empty"):
         lesson(Job(), said.append, runs=tmp_path)
 
@@ -61,8 +61,8 @@ def test_workers_never_run_out_of_photos(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr("training.bottleneck.lesson.Photos", Counted)
     found = lesson(Job(workers=(0, 1), **TINY), lambda _: None)
-    assert counts == [2 * (8 + 2)] * 2
-    assert [row["steps"] for row in found["rows"]] == [5, 5]
+    assert counts == [2 * (3 + 8 + 2)] * 2
+    assert [row["steps"] for row in found["rows"]] == [8, 8]
 
 
 def test_photos_are_views_that_only_their_index_decides() -> None:
@@ -82,7 +82,7 @@ def test_photos_are_views_that_only_their_index_decides() -> None:
         ({"workers": (0, 2, 2)}, "each number of workers once"),
         ({"workers": (-1,)}, "0 or more"),
         ({"rounds": 0}, "must be 1 or more"),
-        ({"steps": 3}, "steps 4 or more"),
+        ({"steps": 0}, "must be 1 or more"),
         ({"side": 40}, "multiple of the patch, 16"),
         ({"side": 0}, "multiple of the patch, 16"),
         ({"photo": 0}, "1 or more"),
