@@ -21,9 +21,9 @@ class Sampler:
     """Samples while the `with` block runs: `with Sampler(run): train()`. One of the ranks of a machine needs it.
 
     A line holds `at` (seconds since the start), `cores` (use, 0..1, of each core that this process may run on, by
-    whatever runs there), `process` (cores' worth of CPU time of this process and its children), `rss_bytes` of them,
-    `workers` (loader processes alive) and, where CUDA is in use, `gpu_bytes` and `gpu_use` (0..1; None without NVIDIA's
-    management library).
+    whatever runs there), `process` (cores' worth of CPU time of this training's processes on this machine), `rss_bytes`
+    of them, `workers` (loader processes alive) and, where CUDA is in use, `gpu_bytes` and `gpu_use` (0..1; None without
+    NVIDIA's management library).
     """
 
     def __init__(self, folder: Path, interval_s: float = INTERVAL_S) -> None:
@@ -57,8 +57,11 @@ class Sampler:
 
 
 def _family() -> list[psutil.Process]:
-    process = psutil.Process()
-    return [process, *process.children(recursive=True)]
+    """The processes of this training: this one, or torchrun with all its ranks, and all their children."""
+    root = psutil.Process()
+    if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) > 1:
+        root = root.parent() or root
+    return [root, *root.children(recursive=True)]
 
 
 def _cpu_seconds(family: list[psutil.Process]) -> float:

@@ -1,10 +1,13 @@
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -20,6 +23,42 @@ def sampled_until(folder: Path, enough: Callable[[list[dict[str, Any]]], bool]) 
         if enough(samples):
             return samples
         time.sleep(0.02)
+
+
+RANK = """
+import json, pathlib, sys, time
+from training.bottleneck.sampler import Sampler
+if sys.argv[2] == "0":
+    with Sampler(pathlib.Path(sys.argv[1]), interval_s=0.05):
+        time.sleep(60)
+while True:
+    pass
+"""
+LAUNCHER = """
+import subprocess, sys
+ranks = [subprocess.Popen([sys.executable, "-c", sys.argv[2], sys.argv[1], rank]) for rank in "01"]
+try:
+    sys.stdin.read()
+finally:
+    for rank in ranks:
+        rank.kill()
+        rank.wait()
+"""
+
+
+@pytest.mark.parametrize(("ranks", "other_counts"), [("2", True), ("1", False)])
+def test_every_rank_of_the_machine_counts_as_training(tmp_path: Path, ranks: str, other_counts: bool) -> None:
+    """The rank that samples sleeps; the other one is busy, and is no other program."""
+    environment = os.environ | {"LOCAL_WORLD_SIZE": ranks, "PYTHONPATH": os.pathsep.join(sys.path)}
+    launcher = subprocess.Popen(
+        [sys.executable, "-c", LAUNCHER, str(tmp_path), RANK], stdin=subprocess.PIPE, env=environment
+    )
+    try:
+        samples = sampled_until(tmp_path, lambda found: len(found) >= 40)
+    finally:
+        launcher.communicate()
+    busy = sum(sample["process"] for sample in samples[5:]) > 0.1 * len(samples)
+    assert busy == other_counts
 
 
 def test_cores_memory_and_loader_workers_are_sampled(tmp_path: Path) -> None:
