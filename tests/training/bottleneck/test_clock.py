@@ -39,6 +39,9 @@ with StepClock(folder, rank) as clock:
     for expected, got in zip(plain.parameters(), hooked.parameters(), strict=True):
         torch.testing.assert_close(got.grad, expected.grad, rtol=0, atol=0)
     torch.save([parameter.grad for parameter in hooked.parameters()], folder / f"gradients{rank}.pt")
+# Neither rank may leave, nor a reducer hold the group, while gloo's threads are at work: that ends in std::terminate.
+dist.barrier()
+del plain, hooked
 dist.destroy_process_group()
 """
 
