@@ -1,7 +1,6 @@
 """A student with all of a ViT's layers, each narrower, and fitted to the teacher before any training.
 
-What a small ViT lacks is width, for leaving out layers costs more than leaving out the directions that these photos
-hardly use. So the residual stream keeps its principal components (SliceGPT: Ashkboos et al., ICLR 2024), each head the
+Leaving out layers costs a ViT more than leaving out the directions that these photos hardly use. So the residual stream keeps its principal components (SliceGPT: Ashkboos et al., ICLR 2024), each head the
 components that matter most to its scores and to what it adds, and each MLP the neurons that explain its output best.
 Then every linear layer is refitted in turn, on what the narrower layers before it hand on, to what the teacher has at
 that place: least squares, no step of gradient descent.
@@ -39,7 +38,9 @@ def narrow(teacher: Classifier, photos: Photos, width: int, mlp_width: int | Non
     if not isinstance(model, ViTForImageClassification):
         raise TrainingError(f"Only a ViT can be narrowed, not a {type(model).__name__}: leave out --width.")
     config = model.config
-    heads, neurons = config.num_attention_heads, mlp_width or config.intermediate_size * width // config.hidden_size
+    heads, neurons = config.num_attention_heads, mlp_width
+    if neurons is None:
+        neurons = config.intermediate_size * width // config.hidden_size
     if not 0 < width <= config.hidden_size or width % heads:
         raise TrainingError(
             f"The teacher's width is {config.hidden_size}, with {heads} heads: --width must be a multiple of {heads} "

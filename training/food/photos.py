@@ -54,7 +54,7 @@ class Photos:
 
 def spread(count: int, most: int) -> Tensor:
     """Return up to `most` places int64 [M] spread evenly over `count`: photos lie sorted by class."""
-    return torch.arange(0, count, max(1, count // most))[:most]
+    return torch.linspace(0, count - 1, min(count, most)).round().long()
 
 
 def upright(photo: Image.Image) -> Image.Image:

@@ -8,7 +8,7 @@ from transformers import DeiTForImageClassification
 from training.errors import TrainingError
 from training.food.narrow import narrow, pick, principal_basis, residual_states, thin_scores, thin_values
 from training.food.networks import Classifier
-from training.food.photos import Photos
+from training.food.photos import Photos, spread
 from training.food.preprocessing import whole
 
 Make = Callable[..., Classifier]
@@ -64,6 +64,7 @@ def test_mlps_keep_their_proportion_unless_told_otherwise(teacher: Classifier, p
         (7, None, "--width must be a multiple of 2 and no more than that"),
         (18, None, "The teacher's width is 16, with 2 heads"),
         (8, 33, "--mlp-width must be 1 to 32"),
+        (8, 0, "--mlp-width must be 1 to 32"),
     ],
 )
 def test_widths_that_do_not_suit_are_told(
@@ -71,6 +72,13 @@ def test_widths_that_do_not_suit_are_told(
 ) -> None:
     with pytest.raises(TrainingError, match=said):
         narrow(teacher, photos, width, mlp_width)
+
+
+@pytest.mark.parametrize(("count", "most"), [(10, 6), (2640, 512), (5, 8)])
+def test_photos_are_spread_from_the_first_class_to_the_last(count: int, most: int) -> None:
+    places = spread(count, most)
+    assert len(places.unique()) == len(places) == min(count, most)
+    assert (places[0], places[-1]) == (0, count - 1)
 
 
 def test_only_a_vit_is_narrowed(teacher: Classifier, photos: Photos) -> None:
