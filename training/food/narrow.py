@@ -1,9 +1,10 @@
 """A student with all of a ViT's layers, each narrower, and fitted to the teacher before any training.
 
-Leaving out layers costs a ViT more than leaving out the directions that these photos hardly use. So the residual stream keeps its principal components (SliceGPT: Ashkboos et al., ICLR 2024), each head the
-components that matter most to its scores and to what it adds, and each MLP the neurons that explain its output best.
-Then every linear layer is refitted in turn, on what the narrower layers before it hand on, to what the teacher has at
-that place: least squares, no step of gradient descent.
+Leaving out layers costs a ViT more than leaving out the directions that these photos hardly use. So the residual stream
+keeps its principal components (SliceGPT: Ashkboos et al., ICLR 2024), each head the components that matter most to its
+scores and to what it adds, and each MLP the neurons that explain its output best. Then every linear layer is refitted
+in turn, on what the narrower layers before it hand on, to what the teacher has at that place: least squares, no step of
+gradient descent.
 """
 
 from __future__ import annotations
