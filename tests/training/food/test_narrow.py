@@ -78,7 +78,7 @@ def test_widths_that_do_not_suit_are_told(
 def test_photos_are_spread_from_the_first_class_to_the_last(count: int, most: int) -> None:
     places = spread(count, most)
     assert len(places.unique()) == len(places) == min(count, most)
-    assert (places[0], places[-1]) == (0, count - 1)
+    assert (int(places[0]), int(places[-1])) == (0, count - 1)
 
 
 def test_only_a_vit_is_narrowed(teacher: Classifier, photos: Photos) -> None:
