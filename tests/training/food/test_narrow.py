@@ -77,7 +77,7 @@ def test_widths_that_do_not_suit_are_told(
 @pytest.mark.parametrize(("count", "most"), [(10, 6), (2640, 512), (5, 8)])
 def test_photos_are_spread_from_the_first_class_to_the_last(count: int, most: int) -> None:
     places = spread(count, most)
-    assert len(places.unique()) == len(places) == min(count, most)
+    assert len(set(places.tolist())) == len(places) == min(count, most)
     assert (int(places[0]), int(places[-1])) == (0, count - 1)
 
 
