@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import socket
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,21 +12,18 @@ from marsmith.resources import config_properties
 HOST = "127.0.0.1"
 # Every metric of TorchServe and of the handlers.
 METRICS = Path(__file__).with_name("metrics.yaml")
-# What loads a tree that was built for SageMaker, whose manifest names no handler (targets/sagemaker.py): its own file,
-# since a worker starts in the tree.
-SAGEMAKER_HANDLER = "code/inference.py:handle"
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
     """The five TCP ports of a server, from `first` on, and the address on which predictions may be asked for.
 
-    With `models_too` models are managed on the port and the address of predictions, as SageMaker does.
+    With `model_api` models may be loaded and unloaded on the management port.
     """
 
     first: int = 8080
     inference_host: str = HOST
-    models_too: bool = False
+    model_api: bool = False
 
     @property
     def url(self) -> str:
@@ -38,15 +33,14 @@ class Ports:
     @property
     def management_url(self) -> str:
         """Where models are described."""
-        return self.url if self.models_too else f"http://{HOST}:{self.first + 1}"
+        return f"http://{HOST}:{self.first + 1}"
 
     def properties(self) -> dict[str, str]:
         """The lines of config.properties that name them."""
-        predictions = f"http://{self.inference_host}:{self.first}"
         return {
-            "inference_address": predictions,
-            "management_address": predictions if self.models_too else self.management_url,
-            **({"enable_model_api": "true"} if self.models_too else {}),
+            "inference_address": f"http://{self.inference_host}:{self.first}",
+            "management_address": self.management_url,
+            **({"enable_model_api": "true"} if self.model_api else {}),
             "metrics_address": f"http://{HOST}:{self.first + 2}",
             "grpc_inference_port": str(self.first + 3),
             "grpc_management_port": str(self.first + 4),
@@ -65,19 +59,12 @@ class Ports:
                     ) from None
 
 
-def effective_config(ports: Ports, *, token: bool, models: Mapping[str, object] | None = None) -> str:
-    """config.properties with these ports, this choice of tokens and the metrics that Marsmith knows.
-
-    `models` are the settings of trees that were built for SageMaker, in TorchServe's own form.
-    """
+def effective_config(ports: Ports, *, token: bool) -> str:
+    """config.properties with these ports, this choice of tokens and the metrics that Marsmith knows."""
     changes = ports.properties() | {
         "disable_token_authorization": str(not token).lower(),
         "metrics_config": str(METRICS),
     }
-    if ports.models_too or models:
-        changes["default_service_handler"] = SAGEMAKER_HANDLER
-    if models:
-        changes["models"] = json.dumps(models)
     lines = []
     for line in config_properties().read_text(encoding="utf-8").splitlines():
         key = line.partition("=")[0]

@@ -19,7 +19,7 @@ def test_it_runs_as_nobody_in_particular() -> None:
 
 def test_it_says_when_it_is_healthy() -> None:
     test = configuration()["config"]["Healthcheck"]["Test"]
-    assert test == ["CMD", "/opt/marsmith/bin/python", "-m", "marsmith.container.health"]
+    assert test == ["CMD", "/opt/marsmith/bin/python", "-P", "-m", "marsmith.container.health"]
 
 
 def test_torch_and_transformers_stay_outside() -> None:

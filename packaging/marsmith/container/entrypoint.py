@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from marsmith.container import plan as planning
 from marsmith.container.cpu import read_cpu
@@ -38,19 +39,26 @@ def serve(settings: Settings) -> int:
     """Check the machine and the archives, and serve them until SIGTERM or until TorchServe ends."""
     cpu = read_cpu()
     cpu.require_supported()
-    plan = planning.make_plan(planning.find_archives(settings), cpu, available_cores())
+    sources = planning.admit_models(settings)
+    plan = planning.make_plan({name: settings.store / name for name in sources}, cpu, available_cores())
     config = planning.write_config(plan, settings)
-    for line in planning.describe(plan, cpu):
+    for line in planning.describe(plan, cpu, sources):
         say(line)
-    command = [sys.executable, "-m", "ts.model_server", "--start", "--foreground", "--ncs"]
-    command += ["--model-store", str(settings.model_store), "--ts-config", str(config)]
+    # -P: the home is not a place to import from.
+    command = [sys.executable, "-P", "-m", "ts.model_server", "--start", "--foreground", "--ncs"]
+    command += ["--model-store", str(settings.store), "--ts-config", str(config)]
     command += ["--log-config", str(LOG_CONFIG)]
-    if plan.archives:
-        command += [
-            "--models",
-            *(f"{name}={path if path.is_dir() else path.name}" for name, path in plan.archives.items()),
-        ]
-    return supervise(command, planning.environment(plan, settings, os.environ), settings, say)
+    if plan.models:
+        command += ["--models", *(f"{name}={name}" for name in plan.models)]
+    environ = planning.environment(plan, settings, os.environ)
+    return supervise(command, environ, settings, say, _gate(settings) if settings.multi_model else nullcontext())
+
+
+def _gate(settings: Settings) -> AbstractContextManager[object]:
+    """Imported where it is needed: its HTTP library is no small one."""
+    from marsmith.container.gate import Gate
+
+    return Gate(settings, say)
 
 
 def say(line: str) -> None:

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import sys
 
-from marsmith.container.describe import models
+import requests
+
+from marsmith.client import direct_session
+from marsmith.configuration import HOST
+from marsmith.container.describe import TIMEOUT_S, models
 from marsmith.container.settings import DRAINING, MODELS, Settings
 from marsmith.errors import MarsmithError
 
@@ -18,6 +22,10 @@ def main() -> int:
         settings = Settings.from_environment()
         wanted = (settings.home / MODELS).read_text(encoding="utf-8").split()
         served = {one.name: one for one in models(settings)}
+        if settings.multi_model:
+            direct_session().get(f"http://{HOST}:{settings.port}/ping", timeout=TIMEOUT_S).raise_for_status()
+    except requests.RequestException as error:
+        return _unhealthy(f"the gate does not answer ({type(error).__name__})")
     except (MarsmithError, OSError) as error:
         return _unhealthy(str(error))
     if (settings.home / DRAINING).exists():

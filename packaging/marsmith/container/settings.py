@@ -19,11 +19,17 @@ HOME = Path("/var/lib/marsmith")
 # Files there: while the first exists the health check fails, so that no new requests are sent; the second names the
 # models that are to be READY, a line each.
 DRAINING, MODELS = "draining", "models"
+# A directory there.
+STORE = "store"
+# The variables that change what every archive says.
+STARTUP_TIMEOUT, RESPONSE_TIMEOUT = "STARTUP_TIMEOUT_SECONDS", "RESPONSE_TIMEOUT_SECONDS"
 PORT = 8080
-# The server's five ports follow each other.
-LARGEST_PORT = 65_531
+# The gate's port and the server's five follow each other.
+LARGEST_PORT = 65_530
 # Docker's default is 10 seconds from SIGTERM to SIGKILL, Kubernetes' 30.
 DRAIN_S = 25.0
+# Java multiplies it by a thousand, in 32 bits.
+LONGEST_TIMEOUT_S = 86_400
 YES, NO = frozenset({"yes", "true", "1"}), frozenset({"no", "false", "0", ""})
 
 
@@ -32,7 +38,8 @@ class Settings:
     """How the container serves; the README has the table of the variables.
 
     `model_store` holds the archives, and `home` is the one directory that is written to. `drain_s` are the seconds that
-    requests get to be answered after SIGTERM. With `multi_model`, SageMaker names the models while it serves.
+    requests get to be answered after SIGTERM. With `multi_model`, SageMaker names the models while it serves. Where
+    `startup_timeout_s` or `response_timeout_s` is set, it takes the place of what every archive says.
     """
 
     model_store: Path = MODEL_STORE
@@ -43,6 +50,8 @@ class Settings:
     key: Path | None = None
     drain_s: float = DRAIN_S
     multi_model: bool = False
+    startup_timeout_s: int | None = None
+    response_timeout_s: int | None = None
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -57,6 +66,8 @@ class Settings:
             key=Path(environ["SIGNATURE_KEY"]) if environ.get("SIGNATURE_KEY") else None,
             drain_s=_seconds(environ, "DRAIN_SECONDS", DRAIN_S),
             multi_model=_switch(environ, "SAGEMAKER_MULTI_MODEL"),
+            startup_timeout_s=_whole_seconds(environ, STARTUP_TIMEOUT),
+            response_timeout_s=_whole_seconds(environ, RESPONSE_TIMEOUT),
         )
         if settings.require_signature and settings.key is None:
             raise ContainerError(
@@ -75,9 +86,25 @@ class Settings:
         return self.model_store if _unpacked(self.model_store) else None
 
     @property
+    def store(self) -> Path:
+        """The verified models that TorchServe is given, unpacked, by their names."""
+        return self.home / STORE
+
+    @property
     def ports(self) -> Ports:
-        """Where it listens: predictions on every address, since what reaches a container is what is published."""
-        return Ports(self.port, inference_host=ANYWHERE, models_too=self.multi_model)
+        """Where TorchServe listens: predictions on every address, since what reaches a container is what is published.
+
+        With `multi_model` that is the gate's address (gate.py), and TorchServe stays behind it.
+        """
+        if self.multi_model:
+            return Ports(self.port + 1, model_api=True)
+        return Ports(self.port, inference_host=ANYWHERE)
+
+    @property
+    def timeouts(self) -> dict[str, int]:
+        """The keys of model-config.yaml that change, with their seconds."""
+        asked = {"startupTimeout": self.startup_timeout_s, "responseTimeout": self.response_timeout_s}
+        return {key: seconds for key, seconds in asked.items() if seconds is not None}
 
 
 def _unpacked(directory: Path) -> bool:
@@ -108,3 +135,13 @@ def _seconds(environ: Mapping[str, str], name: str, default: float) -> float:
     if not 0 <= seconds < float("inf"):
         raise ContainerError(f"{name} is {value!r}: set it to a number of seconds.")
     return seconds
+
+
+def _whole_seconds(environ: Mapping[str, str], name: str) -> int | None:
+    """TorchServe counts time-outs in whole seconds."""
+    value = environ.get(name)
+    if not value:
+        return None
+    if not value.isascii() or not value.isdigit() or not 0 < int(value) <= LONGEST_TIMEOUT_S:
+        raise ContainerError(f"{name} is {value!r}: set it to whole seconds, from 1 to {LONGEST_TIMEOUT_S}.")
+    return int(value)

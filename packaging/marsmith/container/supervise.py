@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 
 import psutil
@@ -24,11 +25,16 @@ STOPPING = frozenset({signal.SIGTERM, signal.SIGINT})
 
 
 def supervise(
-    command: Sequence[str], environ: Mapping[str, str], settings: Settings, say: Callable[[str], None]
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    settings: Settings,
+    say: Callable[[str], None],
+    beside: AbstractContextManager[object] | None = None,
 ) -> int:
     """Run the command until it ends, or until SIGTERM or SIGINT; the exit code: 0 only after a signal.
 
-    A second signal cuts the draining short. Raises ContainerError where the command cannot be run.
+    `beside` is entered while it runs. A second signal cuts the draining short. Raises ContainerError where the command
+    cannot be run.
     """
     # Signals wait until they are asked for, in this process and not in TorchServe, so that none is lost.
     usual = signal.pthread_sigmask(signal.SIG_BLOCK, {*STOPPING, signal.SIGCHLD})
@@ -40,7 +46,11 @@ def supervise(
             start_new_session=True,
             preexec_fn=partial(signal.pthread_sigmask, signal.SIG_SETMASK, usual),
         )
-        try:
+        with ExitStack() as stack:
+            stack.callback(end, process)
+            # Entered now, so that none of its threads runs while this process forks.
+            if beside is not None:
+                stack.enter_context(beside)
             code = _exit_code(process)
             if code is not None:
                 say(f"TorchServe ended by itself, with exit code {code}")
@@ -49,8 +59,6 @@ def supervise(
             say(f"stopping: requests have {settings.drain_s:g} s to be answered")
             drain(process, settings, say)
             return 0
-        finally:
-            end(process)
     except OSError as error:
         raise ContainerError(f"TorchServe cannot be run here: {error.strerror or error}.") from None
     finally:

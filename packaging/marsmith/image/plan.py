@@ -8,5 +8,5 @@ USER = 10001
 # Paths have no leading slash, as the members of layers.
 VENV, STORE = "opt/marsmith", "opt/model-store"
 PYTHON = f"/{VENV}/bin/python"
-HEALTH = (PYTHON, "-m", "marsmith.container.health")
+HEALTH = (PYTHON, "-P", "-m", "marsmith.container.health")
 PORT = 8080

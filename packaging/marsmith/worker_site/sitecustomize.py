@@ -1,15 +1,11 @@
-"""Python runs this at its start where this directory is on PYTHONPATH, so in TorchServe's workers: two things differ.
+"""Python runs this at its start where this directory is on PYTHONPATH, so in TorchServe's workers.
 
 The worker imports torch for one line that recognises tensors in answers, and Marsmith's handlers answer with bytes: a
 second or more of every start and 140 MB of every worker for nothing. Here that one module of TorchServe gets a torch
 that is imported when it is first looked at; everybody else imports torch as ever.
-
-Where MARSMITH_VERIFY is set, a model is verified before any of its code runs, with the public key that
-MARSMITH_VERIFY_WITH names, if any: for a server that loads models which nobody has seen at its start.
 """
 
 import importlib
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -19,7 +15,6 @@ from pathlib import Path
 from types import ModuleType
 
 HEAVY = "torch"
-VERIFY, KEY = "MARSMITH_VERIFY", "MARSMITH_VERIFY_WITH"
 
 
 class Later(ModuleType):
@@ -41,31 +36,8 @@ def without_torch(_module: ModuleType) -> Iterator[None]:
             del sys.modules[HEAVY]
 
 
-@contextmanager
-def verifying(module: ModuleType) -> Iterator[None]:
-    """Once the module ran, its loader verifies a model's directory first."""
-    yield
-    load = module.TsModelLoader.load
-
-    def verified(self: object, model_name: str, model_dir: str, *rest: object, **named: object) -> object:
-        from marsmith.errors import MarsmithError
-        from marsmith.unpacked import verify_unpacked
-
-        key = os.environ.get(KEY)
-        try:
-            verify_unpacked(Path(model_dir), Path(key) if key else None)
-        except MarsmithError as error:
-            sys.stderr.write(f"marsmith: {error}\n")
-            raise
-        return load(self, model_name, model_dir, *rest, **named)
-
-    module.TsModelLoader.load = verified
-
-
 Around = Callable[[ModuleType], AbstractContextManager[None]]
 AROUND: dict[str, Around] = {"ts.protocol.otf_message_handler": without_torch}
-if os.environ.get(VERIFY):
-    AROUND["ts.model_loader"] = verifying
 
 
 class Loader(SourceFileLoader):

@@ -144,7 +144,7 @@ def test_sagemaker_names_the_models_while_it_serves(sentiment_archive: Built, tm
         assert answer.status_code == 200
         assert answer.json()["label"] in {"negative", "neutral", "positive"}
         bad = {"model_name": "b", "url": str(changed)}
-        assert requests.post(f"{url}/models", json=bad, timeout=TIMEOUT_S).status_code == 500
+        assert requests.post(f"{url}/models", json=bad, timeout=TIMEOUT_S).status_code == 424
         assert [one["modelName"] for one in requests.get(f"{url}/models", timeout=TIMEOUT_S).json()["models"]] == ["a"]
         assert requests.delete(f"{url}/models/a", timeout=TIMEOUT_S).status_code == 200
         assert requests.delete(f"{url}/models/a", timeout=TIMEOUT_S).status_code == 404

@@ -73,3 +73,17 @@ def test_sagemaker_sends_no_tokens() -> None:
     assert Settings.from_environment({"SAGEMAKER_MULTI_MODEL": "true"}).multi_model
     with pytest.raises(ContainerError, match="take one"):
         Settings.from_environment({"SAGEMAKER_MULTI_MODEL": "true", "TOKEN_AUTHORIZATION": "yes"})
+
+
+def test_time_outs_of_archives_can_be_changed() -> None:
+    settings = Settings.from_environment({"STARTUP_TIMEOUT_SECONDS": "900"})
+    assert settings.timeouts == {"startupTimeout": 900}
+    both = Settings.from_environment({"STARTUP_TIMEOUT_SECONDS": "900", "RESPONSE_TIMEOUT_SECONDS": "1"})
+    assert both.timeouts == {"startupTimeout": 900, "responseTimeout": 1}
+    assert Settings.from_environment({"STARTUP_TIMEOUT_SECONDS": ""}).timeouts == {}
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "a minute", "86401", "\u0661"])
+def test_a_time_out_is_whole_seconds(value: str) -> None:
+    with pytest.raises(ContainerError, match=r"STARTUP_TIMEOUT_SECONDS is .* whole seconds, from 1 to 86400"):
+        Settings.from_environment({"STARTUP_TIMEOUT_SECONDS": value})

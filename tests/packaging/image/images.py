@@ -14,9 +14,9 @@ AARCH64, X86_64 = 183, 62
 CONFIG: dict[str, Any] = {
     "User": "10001",
     "Env": ["PATH=/opt/marsmith/bin:/usr/bin", "LANG=C.UTF-8"],
-    "Entrypoint": ["/opt/marsmith/bin/python", "-m", "marsmith.container.entrypoint"],
+    "Entrypoint": ["/opt/marsmith/bin/python", "-P", "-m", "marsmith.container.entrypoint"],
     "Cmd": ["serve"],
-    "Healthcheck": {"Test": ["CMD", "/opt/marsmith/bin/python", "-m", "marsmith.container.health"]},
+    "Healthcheck": {"Test": ["CMD", "/opt/marsmith/bin/python", "-P", "-m", "marsmith.container.health"]},
 }
 SITE = "opt/marsmith/lib/python3.11/site-packages"
 LOCK = "numpy==2.1.0 \\\n    --hash=sha256:00\npillow==12.0 ; sys_platform == 'linux'\nwinkit==1.0 ; os_name == 'nt'\n"

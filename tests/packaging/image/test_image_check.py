@@ -90,7 +90,7 @@ def test_an_engine_runs_what_it_has_loaded(tools: FakeTools, tmp_path: Path, loc
     found = {one.check: one.status for one in report.results}
     assert (found["ready"], found["golden requests"], found["stop"]) == ("ok", "wrong", "ok")
     asked = tools.asked()
-    assert ["podman", "exec", "abc", "/opt/marsmith/bin/python", "-m", "marsmith.container.health"] in asked
+    assert ["podman", "exec", "abc", "/opt/marsmith/bin/python", "-P", "-m", "marsmith.container.health"] in asked
     assert ["podman", "rm", "--force", "--volumes", "abc"] in asked
 
 

@@ -142,7 +142,7 @@ def test_the_image_serves_it_as_a_multi_model_endpoint(homes: Built, sagemaker_t
         changed = sagemaker_tree / "code/inference.py"
         changed.write_text(changed.read_text() + "\n")
         again = {"model_name": "b", "url": str(sagemaker_tree)}
-        assert requests.post(f"{url}/models", json=again, timeout=TIMEOUT_S).status_code == 500
+        assert requests.post(f"{url}/models", json=again, timeout=TIMEOUT_S).status_code == 424
     assert "the content of code/inference.py was changed" in (tmp_path / "home.log").read_text()
 
 

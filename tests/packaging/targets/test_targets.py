@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 from marsmith import mar
 from marsmith.builder import Built, build
 from marsmith.cli import app
-from marsmith.container.cpu import Cpu
-from marsmith.container.plan import environment, find_archives, make_plan, write_config
+from marsmith.container.plan import admit_models
 from marsmith.container.settings import Settings
 from marsmith.errors import ArchiveError, TargetError, VerifyError
 from marsmith.recipe import Recipe
@@ -76,19 +75,18 @@ def test_two_builds_have_the_same_bytes_and_the_archive_those_of_a_build_for_it_
         assert one.path.read_bytes() == other.path.read_bytes()
 
 
-def test_the_image_serves_a_tree_that_sagemaker_unpacked(sagemaker_tree: Path, tmp_path: Path) -> None:
+def test_the_image_serves_a_tree_that_sagemaker_unpacked(homes: Built, sagemaker_tree: Path, tmp_path: Path) -> None:
+    """As it would the archive: by the handler and the configuration that the tree's manifest keeps apart."""
     settings = Settings(sagemaker_tree, home=tmp_path / "home")
-    plan = make_plan(find_archives(settings), Cpu("aarch64", "Neoverse V1", frozenset()), 4)
-    assert (plan.archives, plan.workers) == ({"sentiment": sagemaker_tree}, 1)
-    lines = write_config(plan, settings).read_text().splitlines()
-    config = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
-    assert config["default_service_handler"] == "code/inference.py:handle"
-    model = json.loads(config["models"])["sentiment"]["1.0"]
-    assert (model["minWorkers"], model["batchSize"], model["responseTimeout"]) == (1, 16, 60)
-    assert environment(plan, settings, {})["PYTHONDONTWRITEBYTECODE"] == "1"
+    assert admit_models(settings) == {"sentiment": sagemaker_tree}
+    tree = settings.store / "sentiment"
+    packed = mar.read_json(homes.path, mar.MANIFEST)["model"]
+    model = mar.read_json(tree, mar.MANIFEST)["model"]
+    assert (model["handler"], model["configFile"]) == ("sentiment.py", "model-config.yaml")
+    assert model["modelVersion"] == packed["modelVersion"]
     (sagemaker_tree / "code/more.py").touch()
     with pytest.raises(VerifyError, match=r"code/more\.py was added"):
-        find_archives(settings)
+        admit_models(settings)
 
 
 def test_json_lists_every_file(homes: Built, monkeypatch: pytest.MonkeyPatch) -> None:
