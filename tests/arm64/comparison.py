@@ -12,16 +12,17 @@ from marsmith.atomic import atomic
 from tests.arm64.archives import Archive, scores
 from tests.arm64.drive import Run
 
-# Whether they have products of bf16: Graviton3 has, Graviton2 has not.
-CPUS = {"neoverse-v1": True, "neoverse-n1": False}
-
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One archive on one CPU: `max_difference` is the largest of any label's probability, for any request."""
+    """One archive on one CPU: `max_difference` is the largest of any label's probability, for any request.
+
+    `network` says how many of the starter's layers it has.
+    """
 
     starter: str
     precision: str
+    network: str
     cpu: str
     requests: int
     labels_alike: int
@@ -43,17 +44,29 @@ def compare(archive: Archive, runs: Iterable[Run], cpu: str) -> Comparison:
         assert expected.keys() == got.keys()
         alike += max(expected, key=expected.__getitem__) == max(got, key=got.__getitem__)
         difference = max(difference, *(abs(expected[label] - got[label]) for label in expected))
-    return Comparison(archive.starter, archive.precision, cpu, len(archive.answers), alike, difference)
+    return Comparison(archive.starter, archive.precision, archive.network, cpu, len(archive.answers), alike, difference)
 
 
 def table(found: Iterable[Comparison]) -> Table:
     """The figures, a line for each archive and CPU."""
     shown = Table(
-        "model", "precision", "QEMU_CPU", "requests", "labels as on x86-64", "largest change of a probability"
+        "model",
+        "precision",
+        "network",
+        "QEMU_CPU",
+        "requests",
+        "labels as on x86-64",
+        "largest change of a probability",
     )
     for one in found:
         shown.add_row(
-            one.starter, one.precision, one.cpu, f"{one.requests}", f"{one.labels_alike}", f"{one.max_difference:.1e}"
+            one.starter,
+            one.precision,
+            one.network,
+            one.cpu,
+            f"{one.requests}",
+            f"{one.labels_alike}",
+            f"{one.max_difference:.1e}",
         )
     return shown
 

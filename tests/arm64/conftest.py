@@ -14,17 +14,20 @@ from rich.console import Console
 from marsmith.serving import Precision
 from tests.arm64 import comparison
 from tests.arm64.archives import Archive, archives
-from tests.arm64.comparison import CPUS, Comparison
+from tests.arm64.comparison import Comparison
 from tests.arm64.drive import BAKED, MOUNTED, Run
+from tests.arm64.emulation import CPUS, Emulation
 from tests.arm64.image import build_image, lay_context, size
 from tests.arm64.tools import IMAGE, ROOT, alone, buildah, missing
 
-# bf16 on its own: under emulation it takes most of the two minutes that TorchServe gives a worker to load.
+# bf16 on its own, so that archives are mounted too.
 BAKED_IN: tuple[Precision, ...] = ("fp32", "int8")
 REPORT = "MARSMITH_ARM64_JSON"
-RUN_TIMEOUT_S = 1200
+# Of one container, for each of the seconds that its workers may take.
+RUN_PATIENCE = 4
 
 COMPARISONS = pytest.StashKey[list[Comparison]]()
+EMULATION = pytest.StashKey[Emulation]()
 
 
 @pytest.fixture(scope="session")
@@ -42,9 +45,18 @@ def directory(tools: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def built(directory: Path) -> dict[str, Archive]:
+def emulation(directory: Path) -> Emulation:
+    """How fast the emulated CPUs are here."""
+    scratch = directory / "emulation"
+    scratch.mkdir()
+    return Emulation.measure(scratch)
+
+
+@pytest.fixture(scope="session")
+def built(directory: Path, emulation: Emulation, request: pytest.FixtureRequest) -> dict[str, Archive]:
     """The archives by name."""
-    found = {one.name: one for one in archives(directory)}
+    request.config.stash[EMULATION] = emulation
+    found = {one.name: one for one in archives(directory, emulation)}
     (directory / BAKED).mkdir()
     for one in found.values():
         if one.precision in BAKED_IN:
@@ -63,16 +75,18 @@ def image(built: dict[str, Archive], directory: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def runs(image: None, directory: Path) -> list[Run]:
+def runs(image: None, directory: Path, emulation: Emulation) -> list[Run]:
     """What the containers did: on each CPU one with the archives of the image, and one with others mounted."""
     stores = {BAKED: directory / BAKED, MOUNTED: directory / "bf16"}
-    return [run_on(cpu, way, store, directory) for cpu in CPUS for way, store in stores.items()]
+    timeout_s = emulation.timeout_s
+    return [run_on(cpu, way, store, directory, timeout_s) for cpu in CPUS for way, store in stores.items()]
 
 
-def run_on(cpu: str, way: str, store: Path, directory: Path) -> Run:
+def run_on(cpu: str, way: str, store: Path, directory: Path, timeout_s: int) -> Run:
     log, result = (directory / f"{cpu}-{way}.{suffix}" for suffix in ("log", "json"))
-    command = ["unshare", "--net", sys.executable, "-m", "tests.arm64.drive", cpu, way, *map(str, (store, log, result))]
-    subprocess.run(command, cwd=ROOT, check=True, timeout=RUN_TIMEOUT_S)
+    command = ["unshare", "--net", sys.executable, "-m", "tests.arm64.drive", cpu, way]
+    command += map(str, (timeout_s, store, log, result))
+    subprocess.run(command, cwd=ROOT, check=True, timeout=RUN_PATIENCE * timeout_s)
     return Run(**json.loads(result.read_text(encoding="utf-8")))
 
 
@@ -87,7 +101,11 @@ def comparisons(built: dict[str, Archive], runs: list[Run], request: pytest.Fixt
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Show the table whether tests pass or fail."""
+    """Show the tables whether tests pass or fail."""
+    if measured := config.stash.get(EMULATION, None):
+        terminalreporter.section("emulated products")
+        rates = [f"{cpu} {one} {rate / 1e6:.1f}" for (cpu, one), rate in measured.rates.items()]
+        terminalreporter.write_line(f"Million multiply-adds a second: {', '.join(rates)}")
     if found := config.stash.get(COMPARISONS, None):
         terminalreporter.section("ARM64 image, emulated, beside x86-64")
         console = Console(file=terminalreporter._tw._file, width=120)

@@ -1,8 +1,9 @@
 """Start a container, ask it every golden request, and stop it while it still answers.
 
-    unshare --net python -m tests.arm64.drive CPU baked|mounted STORE LOG RESULT
+    unshare --net python -m tests.arm64.drive CPU baked|mounted TIMEOUT_S STORE LOG RESULT
 
-Nothing but loopback is in the namespace. STORE has the archives; RESULT is a JSON object: see Run.
+Nothing but loopback is in the namespace. STORE has the archives; RESULT is a JSON object: see Run. A model may take
+TIMEOUT_S to load, and so may an answer.
 """
 
 import json
@@ -51,12 +52,12 @@ class Run:
     gave_up: bool
 
 
-def main(cpu: str, way: str, store: Path, log: Path, result: Path) -> None:
+def main(cpu: str, way: str, timeout_s: int, store: Path, log: Path, result: Path) -> None:
     """Do it all, and write what was seen."""
     archives = sorted(store.glob("*.mar"))
     last_archive = next(path for path in archives if path.name.startswith(LAST_STARTER))
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    with Container(configuration(), cpu, log, store if way == MOUNTED else None) as container:
+    with Container(configuration(), cpu, log, store if way == MOUNTED else None, timeout_s) as container:
         ready_s = container.wait_healthy()
         answers = {path.stem: ask(path) for path in archives}
         before = accepted()
@@ -103,4 +104,4 @@ def wait_accepted(count: float) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], *map(Path, sys.argv[3:]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), *map(Path, sys.argv[4:]))

@@ -4,8 +4,9 @@ import pytest
 
 from marsmith import golden
 from tests.arm64.archives import STARTERS, Archive
-from tests.arm64.comparison import CPUS, Comparison, answers
+from tests.arm64.comparison import Comparison, answers
 from tests.arm64.drive import Run, requests_of
+from tests.arm64.emulation import CPUS
 
 pytestmark = [pytest.mark.arm64, pytest.mark.timeout(2400)]
 

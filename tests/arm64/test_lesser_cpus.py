@@ -31,7 +31,7 @@ def test_int8_is_exact_where_two_products_are_added_in_16_bits() -> None:
 @pytest.mark.usefixtures("image")
 def test_an_older_arm_cpu_is_refused_with_a_sentence(tmp_path: Path) -> None:
     """Whatever is imported before that has to run there."""
-    with Container(configuration(), ARMV8_0, tmp_path / "log", None) as container:
+    with Container(configuration(), ARMV8_0, tmp_path / "log", None, TIMEOUT_S) as container:
         code = container.wait()
         wrote = container.wrote()
     assert code == 1, wrote

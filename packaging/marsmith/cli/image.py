@@ -81,7 +81,10 @@ def check(
     platform: Platform = "linux/arm64",
     lock: Lock = None,
     env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the container; may be repeated.")] = None,
-    timeout: Annotated[int, typer.Option(help="Seconds that it may take to become ready.", min=1)] = 600,
+    timeout: Annotated[
+        int | None,
+        typer.Option(help="Seconds that it may take to become ready: 600, or 3600 where its CPU is emulated.", min=1),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Look into an image, run it, and replay its archives' golden requests. Exit code 1 when anything is wrong."""

@@ -6,14 +6,16 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from platform import machine
 
+from marsmith.container.settings import LONGEST_TIMEOUT_S, RESPONSE_TIMEOUT, STARTUP_TIMEOUT
 from marsmith.errors import ImageError, MarsmithError
 from marsmith.image import plan
 from marsmith.image.archive import Image, read_image
 from marsmith.image.chrooted import observe_chrooted
 from marsmith.image.engines import EngineContainer, load
 from marsmith.image.extract import archives_in, extract
-from marsmith.image.live import READY_TIMEOUT_S, Run, observe, run_results
+from marsmith.image.live import EMULATED_READY_TIMEOUT_S, READY_TIMEOUT_S, Run, observe, run_results
 from marsmith.image.packages import is_record
 from marsmith.image.results import LayerSize, Report, Result, verdict
 from marsmith.image.running import run
@@ -27,10 +29,17 @@ from marsmith.store import fill
 from marsmith.untrusted import mapping, strings
 from marsmith.verify import verify
 
+# What Linux calls the CPUs whose names in images are other ones.
+MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a check may be told: `image` is a file, or a name in the tool's storage."""
+    """What a check may be told: `image` is a file, or a name in the tool's storage.
+
+    `timeout_s` are the seconds until it must be ready: by default more where this machine only emulates its CPU, and
+    there they take the place of the archives' own time-outs as well.
+    """
 
     image: str
     archives: Sequence[Path] = ()
@@ -39,7 +48,7 @@ class Options:
     lock: Path | None = None
     static: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
-    timeout_s: float = READY_TIMEOUT_S
+    timeout_s: int | None = None
 
 
 def check(options: Options, progress: Progress = silent) -> Report:
@@ -105,6 +114,13 @@ def _run(options: Options, image: Image, baked: Sequence[Path], scratch: Path, p
     store = _store(options.archives, scratch / "store") if options.archives else None
     archives = sorted(store.iterdir()) if store else baked
     platform = f"linux/{image.architecture}"
+    emulated = image.architecture != MACHINES.get(machine(), machine())
+    timeout_s = options.timeout_s or (EMULATED_READY_TIMEOUT_S if emulated else READY_TIMEOUT_S)
+    # What the archives say is meant for the CPU itself.
+    patience = (
+        dict.fromkeys((STARTUP_TIMEOUT, RESPONSE_TIMEOUT), str(min(timeout_s, LONGEST_TIMEOUT_S))) if emulated else {}
+    )
+    environ = {**patience, **options.environ}
     from_file = is_file(Path(options.image))
     if tool.name == "buildah":
         transport = "oci-archive" if image.format == "OCI" else "docker-archive"
@@ -117,14 +133,14 @@ def _run(options: Options, image: Image, baked: Sequence[Path], scratch: Path, p
             archives,
             platform=platform,
             store=store,
-            environ=options.environ,
-            timeout_s=options.timeout_s,
+            environ=environ,
+            timeout_s=timeout_s,
             progress=progress,
         )
     progress(f"loading into {tool.name}")
     name = load(tool, Path(options.image)) if from_file else options.image
-    container = EngineContainer(tool, name, health, platform=platform, store=store, environ=options.environ)
-    return observe(container, archives, progress, options.timeout_s)
+    container = EngineContainer(tool, name, health, platform=platform, store=store, environ=environ)
+    return observe(container, archives, progress, timeout_s)
 
 
 def _store(archives: Sequence[Path], directory: Path) -> Path:

@@ -27,7 +27,7 @@ import psutil
 
 from marsmith.errors import ImageError, MarsmithError
 from marsmith.image import plan
-from marsmith.image.live import READY_TIMEOUT_S, Run, observe
+from marsmith.image.live import READY_TIMEOUT_S, Health, Run, last_line, observe
 from marsmith.image.running import END_TIMEOUT_S, run
 from marsmith.image.tools import Tool, command, isolation
 from marsmith.progress import Progress, silent
@@ -41,12 +41,12 @@ IFREQ = struct.Struct("16sh14x")
 
 @dataclass(slots=True)
 class ChrootContainer:
-    """A working container of buildah (live.py, Container): `inside` is what it runs, `health` its health check."""
+    """A working container of buildah (live.py, Container): `inside` is what it runs."""
 
     tool: Tool
     name: str
     inside: list[str]
-    health: list[str]
+    health_check: list[str]
     store: str = ""
     environ: dict[str, str] = field(default_factory=dict)
     url: str = f"http://127.0.0.1:{plan.PORT}"
@@ -77,23 +77,27 @@ class ChrootContainer:
         """Whether it has not ended."""
         return self._process is not None and self._process.poll() is None
 
-    def healthy(self) -> bool:
-        """Whether the health check's command exits with 0 inside."""
+    def health(self) -> Health:
+        """What the health check's command says inside."""
         try:
             result = subprocess.run(  # noqa: S603 - a tool that the user installed
-                self.run_command(self.health), capture_output=True, timeout=HEALTH_TIMEOUT_S, check=False
+                self.run_command(self.health_check),
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=HEALTH_TIMEOUT_S,
+                check=False,
             )
         except subprocess.TimeoutExpired:
-            return False
-        return result.returncode == 0
+            return Health(ok=False, message=f"the health check does not answer within {HEALTH_TIMEOUT_S} s")
+        return Health.of(result)
 
     def said(self) -> str:
         """Its last line."""
         if self._log is None:
             return ""
         self._log.seek(0)
-        lines = [line.strip() for line in self._log.read().decode("utf-8", "replace").splitlines() if line.strip()]
-        return lines[-1] if lines else ""
+        return last_line(self._log.read().decode("utf-8", "replace"))
 
     def stop(self, limit_s: float) -> int:
         """SIGTERM to the program itself, which buildah does not forward; past the limit SIGKILL to all."""
@@ -176,7 +180,7 @@ def observe_chrooted(
             "tool": [tool.name, tool.path],
             "name": name,
             "inside": list(inside),
-            "health": list(health),
+            "health_check": list(health),
             "store": str(store or ""),
             "environ": dict(environ or {}),
         },

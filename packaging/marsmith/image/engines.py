@@ -10,6 +10,7 @@ from pathlib import Path
 
 from marsmith.errors import ImageError
 from marsmith.image import plan
+from marsmith.image.live import Health, last_line
 from marsmith.image.running import run
 from marsmith.image.tools import Tool, command
 
@@ -61,15 +62,14 @@ class EngineContainer:
         """Whether it has not ended."""
         return self._ask("inspect", "--format", "{{.State.Running}}", self._id).stdout.strip() == "true"
 
-    def healthy(self) -> bool:
-        """Whether the health check's command exits with 0 inside."""
-        return self._ask("exec", self._id, *self._health).returncode == 0
+    def health(self) -> Health:
+        """What the health check's command says inside."""
+        return Health.of(self._ask("exec", self._id, *self._health))
 
     def said(self) -> str:
         """The last line of its log."""
         result = self._ask("logs", "--tail", "20", self._id)
-        lines = [line.strip() for line in (result.stdout + result.stderr).splitlines() if line.strip()]
-        return lines[-1] if lines else ""
+        return last_line(result.stdout + result.stderr)
 
     def stop(self, limit_s: float) -> int:
         """SIGTERM, and past the limit SIGKILL; its exit code."""

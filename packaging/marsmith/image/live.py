@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,13 +15,27 @@ from marsmith.image.results import Result
 from marsmith.progress import Progress, silent
 from marsmith.replay import on_server
 
-# Under emulation TorchServe and its workers take about a minute, with larger models several.
 READY_TIMEOUT_S = 600
+# An emulator may multiply a hundred times slower than the CPU that it runs on.
+EMULATED_READY_TIMEOUT_S = 3600
 # Kubernetes kills after 30 s: terminationGracePeriodSeconds.
 DRAIN_LIMIT_S = 30
 POLL_S = 1.0
 # 0, or 128 + SIGTERM of a program that lets the signal end it.
 GOOD_EXITS = (0, 143)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether a health check ended well, and the last line that it wrote, which names what is not ready."""
+
+    ok: bool
+    message: str = ""
+
+    @classmethod
+    def of(cls, process: subprocess.CompletedProcess[str]) -> Health:
+        """What a health check's process came to."""
+        return cls(process.returncode == 0, last_line(process.stdout))
 
 
 class Container(Protocol):
@@ -34,8 +49,8 @@ class Container(Protocol):
     def running(self) -> bool:
         """Whether it has not ended."""
 
-    def healthy(self) -> bool:
-        """Whether its own health check says that it is well."""
+    def health(self) -> Health:
+        """What its own health check says."""
 
     def said(self) -> str:
         """Its last words."""
@@ -90,14 +105,16 @@ def observe(
         progress("starting the container")
         begin = time.monotonic()
         container.start()
-        while not container.healthy():
+        while not (health := container.health()).ok:
             if not container.running():
                 run.fault = f"it ended before it was ready: {container.said() or 'it said nothing'}"
                 return run
-            if time.monotonic() - begin > timeout_s:
-                run.fault = f"it was not ready within {timeout_s:.0f} s: {container.said() or 'it said nothing'}"
+            waited_s = time.monotonic() - begin
+            if waited_s > timeout_s:
+                waits = [health.message, container.said() or "it said nothing"]
+                run.fault = f"it was not ready within {timeout_s:.0f} s: {'; '.join(filter(None, waits))}"
                 return run
-            progress(f"waiting until it is ready ({time.monotonic() - begin:.0f} s)")
+            progress(f"waiting {waited_s:.0f} of {timeout_s:.0f} s until it is ready: {health.message or 'starting'}")
             time.sleep(POLL_S)
         run.ready_s = time.monotonic() - begin
         for path in archives:
@@ -119,6 +136,11 @@ def _ask(path: Path, url: str) -> Answered:
         return Answered(path.name, 0, (str(error),))
     wrong = tuple(f"{path.name}, {one.name}: {one.differences[0]}" for one in outcomes if not one.ok)
     return Answered(path.name, len(outcomes), wrong)
+
+
+def last_line(text: str) -> str:
+    """The last line that is not blank; empty where there is none."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def run_results(run: Run, drain_limit_s: float = DRAIN_LIMIT_S) -> list[Result]:

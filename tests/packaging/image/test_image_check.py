@@ -76,7 +76,10 @@ def test_a_name_is_exported_from_the_tool(tools: FakeTools, tmp_path: Path, lock
     assert asked[3:5] == ["push", "localhost/marsmith:1"]
 
 
-def test_an_engine_runs_what_it_has_loaded(tools: FakeTools, tmp_path: Path, lock: Path) -> None:
+def test_an_engine_runs_what_it_has_loaded(
+    tools: FakeTools, tmp_path: Path, lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("marsmith.image.check.machine", lambda: "aarch64")
     tools.answers = {
         "load": {"says": "Loaded image: m:1\n"},
         "run": {"says": "abc\n"},
@@ -92,6 +95,28 @@ def test_an_engine_runs_what_it_has_loaded(tools: FakeTools, tmp_path: Path, loc
     asked = tools.asked()
     assert ["podman", "exec", "abc", "/opt/marsmith/bin/python", "-P", "-m", "marsmith.container.health"] in asked
     assert ["podman", "rm", "--force", "--volumes", "abc"] in asked
+    (run,) = (command for command in asked if command[1] == "run")
+    assert not any("TIMEOUT" in word for word in run)
+
+
+@pytest.mark.parametrize(("timeout_s", "seconds"), [(None, 3600), (7200, 7200), (100_000, 86_400)])
+def test_an_emulated_cpu_gets_more_time_than_archives_say(
+    tools: FakeTools,
+    tmp_path: Path,
+    lock: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    timeout_s: int | None,
+    seconds: int,
+) -> None:
+    monkeypatch.setattr("marsmith.image.check.machine", lambda: "x86_64")
+    tools.answers = {"load": {"says": "Loaded image: m:1\n"}, "run": {"code": 1}}
+    tools.add("podman")
+    image = docker_archive(tmp_path / "image.tar", good())
+    with pytest.raises(ImageError):
+        check(Options(str(image), lock=lock, timeout_s=timeout_s, environ={"RESPONSE_TIMEOUT_SECONDS": "5"}))
+    (run,) = (command for command in tools.asked() if command[1] == "run")
+    # What the user says comes first.
+    assert {f"STARTUP_TIMEOUT_SECONDS={seconds}", "RESPONSE_TIMEOUT_SECONDS=5"} <= set(run)
 
 
 def test_an_archive_to_be_mounted_must_be_there(tools: FakeTools, tmp_path: Path, lock: Path) -> None:

@@ -11,7 +11,7 @@ from marsmith.errors import ImageError
 from marsmith.image import live
 from marsmith.image.chrooted import ChrootContainer, observe_chrooted
 from marsmith.image.engines import EngineContainer, load
-from marsmith.image.live import Answered, Run, observe, run_results
+from marsmith.image.live import Answered, Health, Run, observe, run_results
 from marsmith.image.results import Result
 from marsmith.image.tools import Tool
 from tests.packaging.image.fake_tools import FakeTools
@@ -35,9 +35,9 @@ class FakeContainer:
     def running(self) -> bool:
         return self.looks < self._ends_at
 
-    def healthy(self) -> bool:
+    def health(self) -> Health:
         self.looks += 1
-        return self.looks >= self._healthy_at
+        return Health(self.looks >= self._healthy_at, "not READY: food")
 
     def said(self) -> str:
         return "ModuleNotFoundError: No module named 'ts'"
@@ -66,6 +66,7 @@ def test_a_container_that_lives_and_ends_as_it_should() -> None:
     assert run.exit_code == 0
     assert statuses(run_results(run)) == {"ready": "ok", "golden requests": "note", "stop": "ok"}
     assert steps[0] == "starting the container"
+    assert steps[1] == "waiting 0 of 600 s until it is ready: not READY: food"
 
 
 def test_one_that_ends_before_it_is_ready_is_told_in_its_last_words() -> None:
@@ -78,7 +79,7 @@ def test_one_that_ends_before_it_is_ready_is_told_in_its_last_words() -> None:
 
 def test_one_that_is_never_ready_is_given_up() -> None:
     (result,) = run_results(observe(FakeContainer(healthy_at=10**9, ends_at=10**9), [], timeout_s=0.05))
-    assert result.message.startswith("it was not ready within 0 s: ModuleNotFoundError")
+    assert result.message.startswith("it was not ready within 0 s: not READY: food; ModuleNotFoundError")
 
 
 def test_an_archive_that_cannot_be_asked_is_wrong(tmp_path: Path) -> None:
@@ -116,7 +117,7 @@ def test_the_container_of_an_engine_has_no_more_rights_than_it_needs(tools: Fake
     container.start()
     assert container.url == "http://127.0.0.1:32768"
     assert container.running()
-    assert not container.healthy()
+    assert container.health() == Health(ok=False)
     assert container.said() == "last"
     container.remove()
     container.remove()
