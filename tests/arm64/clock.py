@@ -2,8 +2,9 @@
 
     python clock.py DIRECTORY TOKENS
 
-DIRECTORY has a graph for each precision, whose input gets so many tokens. Prints a JSON object: CPU seconds of one product by precision. It is run by
-itself in a container that has NumPy and ONNX Runtime, so it imports nothing of this project.
+DIRECTORY has a graph for each precision, whose input gets so many tokens. Prints a JSON object: CPU seconds of one
+product by precision. It is run by itself in a container that has NumPy and ONNX Runtime, so it imports nothing of this
+project.
 """
 
 import json
