@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from marsmith.inspection import Card
     from marsmith.lint.findings import Finding
     from marsmith.replay import Outcome
-    from marsmith.scan import Problem
+    from marsmith.problems import Problem
 
 KIB = 1024
 

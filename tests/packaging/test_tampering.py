@@ -9,7 +9,7 @@ import pytest
 
 from marsmith import layout, mar
 from marsmith.keys import keygen
-from marsmith.scan import read_directory
+from marsmith.directory import read_directory
 from marsmith.signing import sign
 from tests.packaging.forgery import SEED, check, rewritten, spans, unpacked, write_sound
 
