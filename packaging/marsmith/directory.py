@@ -21,10 +21,9 @@ END64_UNCOUNTED = 12
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One record of the central directory: what it says, its bytes, and `faults`: what readers could take
-    differently, in phrases that follow the member's name.
+    """One record of the central directory: what it says, its `raw` bytes, and the `name` in them.
 
-    `name` is the member's name as the record spells it.
+    `faults` say what readers could take differently, in phrases that follow the member's name.
     """
 
     entry: Entry

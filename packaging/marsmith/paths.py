@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 from pathlib import Path
-from typing import IO
 
 NOT_REGULAR = "it is a device, pipe or socket, not a regular file"
 
@@ -27,7 +27,7 @@ def is_dir(path: Path) -> bool:
         return False
 
 
-def open_regular(path: Path) -> IO[bytes]:
+def open_regular(path: Path) -> io.BufferedReader:
     """Open a regular file to read it, links followed. Raises OSError, for anything else too.
 
     A pipe that nobody writes to would block, and a device may have no end, so neither is opened to see what it is; and

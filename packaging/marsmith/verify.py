@@ -7,12 +7,12 @@ records; of any other archive only structure and safety are judged.
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -68,7 +68,13 @@ def verify(
         raise SigningError("A signature proves nothing without the key that you trust: name it with --key.")
     try:
         with open_regular(path) as stream:
-            return _verify(stream, Report(path, os.fstat(stream.fileno()).st_size), public, pins or Pins(), progress or (lambda _: None))
+            return _verify(
+                stream,
+                Report(path, os.fstat(stream.fileno()).st_size),
+                public,
+                pins or Pins(),
+                progress or (lambda _: None),
+            )
     except FileNotFoundError:
         raise ArchiveError(f"There is no archive {path}. Build it with marsmith build.") from None
     except OSError as error:
@@ -76,7 +82,11 @@ def verify(
 
 
 def _verify(
-    stream: IO[bytes], report: Report, public: Ed25519PublicKey | None, pins: Pins, progress: Callable[[int], None]
+    stream: io.BufferedReader,
+    report: Report,
+    public: Ed25519PublicKey | None,
+    pins: Pins,
+    progress: Callable[[int], None],
 ) -> Report:
     if pins.sha256 is not None and (found := hashlib.file_digest(stream, "sha256").hexdigest()) != pins.sha256:
         report.problems.append(Problem("pin", None, f"its sha256 is {found}, not the one that is asked for"))

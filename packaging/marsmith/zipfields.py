@@ -1,8 +1,8 @@
 """The fields of zip records that readers take differently, and what each may say so that all take it alike.
 
 Java's ZipInputStream, which TorchServe unpacks with, believes the header before a member; Python's zipfile, Info-ZIP
-and libarchive believe the directory, and each knows other extra fields. Fields that only some readers look at, or that can
-be said twice, are faults here, whatever they say. Sources: PKWARE's APPNOTE.TXT 6.3.10, sections 4.4 and 4.5;
+and libarchive believe the directory, and each knows other extra fields. Fields that only some readers look at, or that
+can be said twice, are faults here, whatever they say. Sources: PKWARE's APPNOTE.TXT 6.3.10, sections 4.4 and 4.5;
 java.util.zip.ZipInputStream and ZipEntry of JDK 17 to 25; CPython's zipfile; Info-ZIP's proginfo/extrafld.txt.
 """
 
@@ -88,6 +88,8 @@ def _fields(extra: bytes) -> list[tuple[int, bytes]] | None:
 
 def name_fault(raw: bytes, flags: int) -> str | None:
     """Why readers may disagree on a member's name; None when they do not."""
+    if b"\0" in raw:
+        return "has a NUL in its name, where some readers end it"
     if raw.isascii():
         return None
     if not flags & layout.UTF8_FLAG:
