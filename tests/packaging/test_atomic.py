@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,10 @@ from marsmith.atomic import atomic
 
 
 @pytest.fixture(params=[0o022, 0o077, 0o000, 0o027])
-def umask(request: pytest.FixtureRequest) -> int:
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
     before = os.umask(request.param)
-    request.addfinalizer(lambda: os.umask(before))
-    return int(request.param)
+    yield int(request.param)
+    os.umask(before)
 
 
 def mode(path: Path) -> int:
@@ -49,8 +50,12 @@ def test_a_name_as_long_as_can_be_is_written(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_of_a_file_that_fails(tmp_path: Path) -> None:
+    def fail() -> None:
+        with atomic(tmp_path / "file") as stream:
+            stream.write(b"half")
+            raise ValueError("stop")
+
     (tmp_path / "file").write_bytes(b"old")
-    with pytest.raises(ValueError, match="stop"), atomic(tmp_path / "file") as stream:
-        stream.write(b"half")
-        raise ValueError("stop")
+    with pytest.raises(ValueError, match="stop"):
+        fail()
     assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == {"file": b"old"}

@@ -13,7 +13,7 @@ from marsmith.errors import SigningError
 from marsmith.keys import keygen, read_private_key, read_public_key
 
 # The y coordinates of the eight points of small order (RFC 7748's curve in Edwards form): orders 1, 2, 4, 8 and 8.
-EIGHTH = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD83D3D706A17C7
+EIGHTH = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
 SMALL_ORDER = [1, PRIME - 1, 0, EIGHTH, PRIME - EIGHTH]
 SIGN = 1 << 255
 
