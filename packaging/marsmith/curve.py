@@ -11,7 +11,7 @@ DOUBLINGS = 3
 
 
 def is_weak(key: bytes) -> bool:
-    """Whether the 32 bytes of a public key spell no point (RFC 8032, 5.1.3), one a second way, or one of small order."""
+    """Whether a public key's 32 bytes spell no point (RFC 8032, 5.1.3), one a second way, or one of small order."""
     number = int.from_bytes(key, "little")
     y, sign = number & ((1 << BITS) - 1), number >> BITS
     if y >= PRIME:

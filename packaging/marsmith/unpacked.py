@@ -114,7 +114,7 @@ class _Walk:
     promised: Mapping[str, Any] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
     entries: int = 0
-    left: int = MAX_TOTAL_BYTES
+    read_bytes: int = 0
 
     def read(self, root: int) -> None:
         """Look at every name in the directories that a promised file lies in. Raises OSError and Unreadable."""
@@ -165,8 +165,8 @@ class _Walk:
 
     def _digest(self, here: int, last: str, size: int, deflated: Any) -> mar.Member:
         """The member that a file is, which was of `size` bytes: read no further, whatever has become of it."""
-        self.left -= size
-        if self.left < 0:
+        self.read_bytes += size
+        if self.read_bytes > MAX_TOTAL_BYTES:
             raise Unreadable("limit", None, f"it has more than {MAX_TOTAL_BYTES:,} bytes")
         digest, count = hashlib.sha256(), 0
         with os.fdopen(_open(here, last), "rb", buffering=0) as stream:

@@ -218,5 +218,5 @@ def test_keys_that_cannot_be_used_are_one_sentence(signed: Path, tmp_path: Path,
     ]:
         with pytest.raises(SigningError, match=says):
             sign(signed, write(data))
-    with pytest.raises(SigningError, match="not a public key in PEM form"):
+    with pytest.raises(SigningError, match="is a private key: give the public one"):
         verify(signed, keys[0])
