@@ -18,7 +18,7 @@ from marsmith.paths import is_dir
 from marsmith.sample import Sample
 from marsmith.serving import EXPLAIN_RUNS, Decode, LongText, Precision
 from marsmith.tasks import TASKS, Task, TaskName, owners
-from marsmith.values import Count, FilePath, Named, RoutableName, Section, Share
+from marsmith.values import Count, FilePath, ModelName, ModelVersion, Named, Section, Share
 from marsmith.wording import explained
 
 RECIPE_FILE = "recipe.toml"
@@ -66,8 +66,8 @@ class Recipe(Section):
     `handler` of one's own, `extra_files` lie in the archive's model/ by the names that they have here.
     """
 
-    name: RoutableName
-    version: RoutableName = "1.0"
+    name: ModelName
+    version: ModelVersion = "1.0"
     description: str | None = Field(None, min_length=1)
     license: str | None = None
     base: str | None = None
