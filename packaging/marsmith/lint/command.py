@@ -26,7 +26,7 @@ def lint_target(target: Path, progress: Progress, *, offline: bool) -> list[Find
     if target.suffix == ".mar" or (is_file(target) and zipfile.is_zipfile(target)):
         with archive_tree(target) as tree:
             findings = lint(tree)
-            pins = tree.text(requirements_member(tree, read_manifest(tree))) or ""
+            pins = tree.requirements(requirements_member(tree, read_manifest(tree))) or ""
     else:
         findings = lint_recipe(target)
         pins = requirements(Recipe.load(target)).decode("utf-8")

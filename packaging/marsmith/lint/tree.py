@@ -14,6 +14,7 @@ from marsmith import mar
 from marsmith.bombs import check_limits
 from marsmith.directory import read_directory
 from marsmith.limits import MAX_HEAD_BYTES, MAX_TEXT_BYTES
+from marsmith.lines import requirements_text
 from marsmith.paths import open_regular
 from marsmith.problems import Problem, Unreadable
 from marsmith.proof import Seen
@@ -79,6 +80,11 @@ class Tree:
             return data.decode("utf-8")
         except UnicodeDecodeError:
             return None
+
+    def requirements(self, name: str) -> str | None:
+        """A requirements file as pip decodes it; None where there is none, or it is no text, or too long."""
+        data = self.head(name, MAX_TEXT_BYTES + 1)
+        return None if data is None or len(data) > MAX_TEXT_BYTES else requirements_text(data)
 
 
 def _size(source: mar.Source) -> int:
