@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from marsmith.calibration import read_lines as calibration_lines
 from marsmith.deploy.settings import read_table as deployment
 from marsmith.errors import ClientError, DeployError, RecipeError
 from marsmith.lines import NotUtf8, decoded, lines_of, read_lines, requirements_text
@@ -25,7 +24,7 @@ def test_only_a_newline_ends_a_line(tmp_path: Path, separator: str) -> None:
     text = f"one{separator}still one\ntwo\r\nthree{separator}\n"
     wanted = [f"one{separator}still one", "two", f"three{separator}".removesuffix("\r")]
     (tmp_path / "texts.txt").write_bytes(text.encode())
-    for read in (read_lines, lines, calibration_lines):
+    for read in (read_lines, lines):
         assert read(tmp_path / "texts.txt") == wanted
     assert lines_of(text) == wanted
 

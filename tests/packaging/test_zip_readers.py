@@ -15,6 +15,7 @@ from tests.packaging.crafted import (
     REGULAR_MODE,
     STORED,
     UTF8,
+    Fields,
     Member,
     crafted,
     deflate,
@@ -268,7 +269,7 @@ def test_a_forged_crc_does_not_bring_in_another_handler(tmp_path: Path) -> None:
     whole = evil + b"\ndef handle(data, context):\n    return data\n" + bytes(4)
     forged = whole + struct.pack("<I", forged_tail(whole, zlib.crc32(evil)))
     assert zlib.crc32(forged) == zlib.crc32(evil)
-    fields = {**FULL_SIZES, "extra": zip64(len(forged), len(forged)) + zip64(len(evil), len(evil))}
+    fields: Fields = {**FULL_SIZES, "extra": zip64(len(forged), len(forged)) + zip64(len(evil), len(evil))}
     hidden = Member(data=forged, method=STORED, local=fields)
     data = crafted(hidden)
     with pytest.raises(AssertionError):
