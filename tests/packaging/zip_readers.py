@@ -1,6 +1,6 @@
 """What two readers make of a zip file: Java's ZipInputStream, which TorchServe unpacks with, and Python's zipfile.
 
-`java_reads` follows java.util.zip.ZipInputStream of JDK 17 record by record. On every archive of test_zip_readers.py it
+`java_reads` follows java.util.zip.ZipInputStream of JDK 17 record by record. On every archive of crafted_zips.py it
 was compared with JDK 17, which it equals, and with JDK 25, which alone reads a wide descriptor that a header announces.
 """
 
