@@ -1,4 +1,4 @@
-"""`marsmith test` runs code of an archive: what is not trusted is refused before, and what was verified is what runs."""
+"""`marsmith test` runs code of an archive: what is not trusted is refused before, what was verified is what runs."""
 
 from pathlib import Path
 
