@@ -44,6 +44,7 @@ from transformers import (
 import marsmith
 from benchmarks import variety
 from marsmith.atomic import atomic
+from marsmith.lines import read_lines
 from marsmith.worker import Worker, WorkerRequest
 
 MODELS = Path(__file__).parents[1] / "models"
@@ -248,8 +249,7 @@ def probabilities(model: Any, tensors: Any) -> Scores:
 
 def read_texts(path: Path) -> list[str]:
     """The texts of a file's lines, without what stands before their first tab."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [text for line in lines if (text := line.split("\t", 1)[-1]).strip()]
+    return [text for line in read_lines(path) if (text := line.split("\t", 1)[-1]).strip()]
 
 
 def read_pictures(directory: Path) -> list[bytes]:

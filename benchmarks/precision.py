@@ -27,6 +27,7 @@ import marsmith
 from benchmarks.machine import hardware, versions
 from benchmarks.parity import FOOD, MODELS, SENTIMENT, Scores, archive_scores, text_request
 from marsmith.atomic import atomic
+from marsmith.lines import read_lines
 from marsmith.worker import WorkerRequest
 
 LARGEST_DROP, LEAST_AGREEMENT = 0.003, 0.99
@@ -153,13 +154,13 @@ def change(expected: Scores, got: Scores) -> float:
 
 def read_texts(file: Path) -> Labelled:
     """The lines of a TSV file."""
-    rows = [line.split("\t", 1) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    rows = [line.split("\t", 1) for line in read_lines(file) if line.strip()]
     return Labelled([text for _, text in rows], [int(label) for label, _ in rows])
 
 
 def read_images(file: Path) -> Labelled:
     """The images that a list names."""
-    rows = [line.split(",") for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    rows = [line.split(",") for line in read_lines(file) if line.strip()]
     return Labelled([(file.parent / row[0].strip()).read_bytes() for row in rows], [int(row[-1]) for row in rows])
 
 

@@ -31,6 +31,7 @@ from rich.table import Table
 from benchmarks import inputs
 from marsmith import mar
 from marsmith.errors import MarsmithError
+from marsmith.lines import read_lines
 
 BATCH, REPEATS, TOP = 16, 10, 15
 MICROSECONDS = 1e-6
@@ -107,7 +108,7 @@ def requests(model: Path, asked: Path | None) -> list[bytes]:
     if asked is not None and asked.is_dir():
         return [file.read_bytes() for file in sorted(asked.iterdir()) if file.is_file()]
     if asked is not None:
-        return [line.encode() for line in asked.read_text(encoding="utf-8").splitlines() if line.strip()]
+        return [line.encode() for line in read_lines(asked) if line.strip()]
     tokenizer = model / "tokenizer.json"
     if not tokenizer.is_file():
         return list(inputs.thumbnails())

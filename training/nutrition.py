@@ -63,7 +63,7 @@ COLUMNS = [field.name for field in fields(Food)]
 
 def read_table(path: Path) -> list[Food]:
     """Read the table; raises NutritionError when its columns are not those of `Food`."""
-    with path.open(newline="", encoding="utf-8") as file:
+    with path.open(newline="\n", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file)
         if reader.fieldnames != COLUMNS:
             raise NutritionError(f"{path.name} must have the columns {', '.join(COLUMNS)}")
@@ -101,7 +101,7 @@ def refresh(foods: list[Food], rows: Path) -> list[Food]:
 
 def _read_rows(path: Path) -> Iterator[tuple[tuple[str, str], dict[str, str]]]:
     """Yield ((source, description), row) for the FNDDS and SR Legacy rows; branded foods are passed over."""
-    with path.open(newline="", encoding="utf-8") as file:
+    with path.open(newline="\n", encoding="utf-8-sig") as file:
         for row in csv.DictReader(file):
             if source := SOURCES.get(row["data_type"]):
                 yield (source, row["foodName"].strip()), row

@@ -24,6 +24,8 @@ from marsmith.lint.entry import BUILT_IN_HANDLERS
 from marsmith.lint.findings import Finding, refuse
 from marsmith.manifest import ARCHIVER_VERSION, CREATED_ON
 from marsmith.sources import Sources
+from marsmith.untrusted import printable
+from marsmith.values import name_fault, version_fault
 
 Format = Literal["default", "zip-store", "tgz", "no-archive"]
 
@@ -72,7 +74,8 @@ def archive(
     `extra_files` as a string is split at commas; as a sequence, each element is one path or glob. An empty string is as
     good as None. Raises ArchiveError, or LintError for what would not serve; then nothing is written.
     """
-    _check_choices(model_name, runtime, archive_format)
+    _check_names(model_name, version, handler)
+    _check_choices(runtime, archive_format)
     output = Path(export_path) / f"{model_name}{ENDINGS[archive_format]}"
     named = {
         "serialized file": serialized_file,
@@ -99,12 +102,23 @@ def archive(
     return Archived(output, size, count, warnings)
 
 
-def _check_choices(model_name: str, runtime: str, archive_format: str) -> None:
+def _check_names(model_name: str, version: str, handler: str) -> None:
+    """What the letters of a name and version mean to TorchServe is for lint to say."""
     if not NAME.fullmatch(model_name):
         raise ArchiveError(
-            f"The model name {model_name!r} cannot be a file's: use letters, digits, '_', '-' and dots, and begin with "
-            "a letter or digit."
+            f"The model name {printable(repr(model_name))} cannot be a file's: use letters, digits, '_', '-' and dots, "
+            "and begin with a letter or digit."
         )
+    if fault := name_fault(model_name):
+        raise ArchiveError(f"The model name {printable(model_name)} {fault}.")
+    if fault := version_fault(version):
+        raise ArchiveError(f"The version {printable(version)} {fault}.")
+    for what, value in (("model name", model_name), ("version", version), ("handler", handler)):
+        if not value.isprintable():
+            raise ArchiveError(f"The {what} {printable(value)} has control characters: leave them out.")
+
+
+def _check_choices(runtime: str, archive_format: str) -> None:
     for what, value, choices in (("runtime", runtime, STOCK), ("archive format", archive_format, ENDINGS)):
         if value not in choices:
             raise ArchiveError(f"There is no {what} {value!r}: use one of {', '.join(choices)}.")

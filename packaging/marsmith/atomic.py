@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+# What a new file is made with before the umask takes bits away; what nobody else may read while it is written.
+NEW_FILE, PRIVATE = 0o666, 0o600
+# Of the file's own name, so that the temporary one is not too long where that is as long as can be.
+SHOWN_CHARACTERS = 40
+TOKEN_BYTES = 8
 
 
 @contextmanager
@@ -21,17 +27,17 @@ def atomic(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
         with path.open("wb") as stream:
             yield stream
         return
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
+    name = path.with_name(f".{path.name[:SHOWN_CHARACTERS]}.{secrets.token_hex(TOKEN_BYTES)}")
+    # The system applies the umask. To ask for it means to change it for a moment, for all threads.
+    name.touch(NEW_FILE if mode is None else PRIVATE, exist_ok=False)
     try:
-        with Path(name).open("r+b") as stream:
+        with name.open("r+b") as stream:
             yield stream
             stream.flush()
+            if mode is not None:
+                os.fchmod(stream.fileno(), mode)
             os.fsync(stream.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask if mode is None else mode)
-        Path(name).replace(path)
+        name.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        name.unlink(missing_ok=True)
         raise

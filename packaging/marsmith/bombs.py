@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from marsmith import layout
+from marsmith.directory import Directory
 from marsmith.limits import MAX_RATIO, MAX_TOTAL_BYTES, RATIO_FREE_BYTES
-from marsmith.scan import Directory, Problem
+from marsmith.problems import Problem
 
 
 def check_limits(directory: Directory) -> Iterator[Problem]:

@@ -27,6 +27,7 @@ from marsmith.sbom import sbom
 from marsmith.serving import Options, Serving, dump_json
 from marsmith.targets.homes import HOMES, MAR, Artefact, Target, chosen
 from marsmith.targets.packed import Packed
+from marsmith.verify import verify
 
 Members = dict[PurePosixPath, mar.Source]
 
@@ -109,7 +110,8 @@ def build(source: Path | Recipe, out: Path, progress: Progress = silent, targets
 
         def check(whole: Path) -> None:
             progress("asking the archive the golden requests")
-            replay.require_ok(replay.in_worker(whole), f"The archive of {recipe.name}")
+            verify(whole).require_ok()
+            replay.require_ok(replay.of_verified(whole), f"The archive of {recipe.name}")
 
         refuse(lint(Tree.of(members)), f"The archive of {recipe.name}")
         progress("writing the archive")

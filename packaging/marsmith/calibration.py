@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from marsmith.errors import ArchiveError, RecipeError
-from marsmith.lines import read_lines
-from marsmith.paths import is_dir, is_file
+from marsmith.limits import MAX_SAMPLE_BYTES
+from marsmith.lines import NotUtf8, read_lines
+from marsmith.paths import is_dir, is_file, read_regular
 from marsmith.recipe import Recipe
 from marsmith.sources import walk
 
@@ -40,11 +41,11 @@ def calibration(recipe: Recipe) -> Iterator[tuple[str, str | bytes]]:
     for file in calibration_files(recipe):
         try:
             if recipe.kind.section == "image":
-                yield str(file), file.read_bytes()
+                yield str(file), read_regular(file, MAX_SAMPLE_BYTES)
                 continue
             texts = [(number, line) for number, line in enumerate(read_lines(file), 1) if line.strip()]
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is no UTF-8 text"
+        except (OSError, NotUtf8) as error:
+            reason = getattr(error, "strerror", None) or error
             raise RecipeError(f"The file {file} of accuracy.inputs cannot be read: {reason}.") from None
         if not texts:
             raise RecipeError(f"There is no text in {file}: write one a line, as the archive will be sent.")

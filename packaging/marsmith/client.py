@@ -15,6 +15,8 @@ from typing import Any
 import requests
 
 from marsmith.errors import ClientError
+from marsmith.limits import MAX_INPUT_BYTES
+from marsmith.paths import read_regular
 
 TIMEOUT_S = 120
 # Enough requests in flight to fill a batch (recipe: batch_size 16) without flooding the queue.
@@ -113,7 +115,7 @@ class Client:
 
     def _predict_one(self, model: str, one: str | Path) -> Prediction:
         try:
-            data = one.read_bytes() if isinstance(one, Path) else one
+            data = read_regular(one, MAX_INPUT_BYTES) if isinstance(one, Path) else one
         except OSError as error:
             return Prediction(NOT_SENT, {"message": f"The file cannot be read: {error.strerror}."})
         return self.predict(model, data)

@@ -15,6 +15,8 @@ from rich.text import Text
 from marsmith.atomic import atomic
 from marsmith.client import Client
 from marsmith.errors import ClientError
+from marsmith.limits import MAX_INPUT_BYTES
+from marsmith.paths import read_regular
 
 PNG = "data:image/png;base64,"
 
@@ -66,7 +68,7 @@ def explain(model: str, source: Path, url: str, headers: dict[str, str]) -> Any:
     Raises ClientError when it does not.
     """
     try:
-        content = source.read_bytes()
+        content = read_regular(source, MAX_INPUT_BYTES)
     except OSError as error:
         raise ClientError(f"{source} cannot be read: {error.strerror}.") from None
     answer = Client(url, headers).explain(model, _text(content) or content)

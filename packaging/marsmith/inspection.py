@@ -13,6 +13,7 @@ from marsmith.accuracy import Accuracy
 from marsmith.digest import file_sha256
 from marsmith.errors import ArchiveError
 from marsmith.limits import MAX_GOLDEN_BYTES, MAX_PAPER_BYTES
+from marsmith.lines import requirements_text
 from marsmith.untrusted import json_value, mapping, printable, strings
 
 # What runs an archive's network, by the member that holds it.
@@ -58,7 +59,7 @@ def inspect(path: Path) -> Card:
         if "handler" not in model:
             raise ArchiveError(f"{path} has no {mar.MANIFEST} that names a handler: TorchServe cannot serve it.")
         serving, ours = paper(mar.SERVING), mapping(manifest.get("marsmith"))
-        requirements = mar.read(zip_file, str(model.get("requirementsFile"))).decode("utf-8", "replace")
+        requirements = requirements_text(mar.read(zip_file, str(model.get("requirementsFile")))) or "not readable"
         golden = paper(mar.GOLDEN, MAX_GOLDEN_BYTES).get("requests")
         precision = printable(str(serving.get("precision", "unknown")))
         return Card(

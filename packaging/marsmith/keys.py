@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import os
+import re
 from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -16,9 +18,16 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
+from marsmith.curve import is_weak
 from marsmith.errors import SigningError
+from marsmith.paths import open_regular
 
 PRIVATE_MODE, OTHERS = 0o600, 0o077
+# An Ed25519 key in PEM form has some 120 bytes, the largest of other kinds some thousands.
+MAX_KEY_BYTES = 64 << 10
+# RFC 7468: one block of base64, whose labels agree.
+PEM_BEGIN = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----")
+PEM = re.compile(rb"\s*-----BEGIN ([A-Z0-9 ]+)-----[A-Za-z0-9+/=\s]*-----END \1-----\s*")
 
 
 def keygen(path: Path) -> Path:
@@ -57,35 +66,51 @@ def _create(path: Path, content: bytes, mode: int) -> None:
 
 def read_private_key(path: Path) -> Ed25519PrivateKey:
     """A private key file that nobody else can read. Raises SigningError."""
-    content = _read(path)
-    if path.stat().st_mode & OTHERS:
+    content, mode = _read(path, "PRIVATE KEY")
+    if mode & OTHERS:
         raise SigningError(f"The private key {path} is open to other users: chmod 600 {path}, or make a new one.")
     try:
         key = load_pem_private_key(content, password=None)
     except TypeError:
         raise SigningError(f"The private key {path} is encrypted: decrypt it into a file of mode 0600 first.") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise SigningError(f"{path} is no private key in PEM form: make one with marsmith keygen.") from None
+        raise SigningError(f"{path} is not a private key in PEM form: make one with marsmith keygen.") from None
     if not isinstance(key, Ed25519PrivateKey):
-        raise SigningError(f"{path} is no Ed25519 key: make one with marsmith keygen.")
+        raise SigningError(f"{path} is not an Ed25519 key: make one with marsmith keygen.")
     return key
 
 
 def read_public_key(path: Path) -> Ed25519PublicKey:
-    """A public key file. Raises SigningError."""
+    """A public key file, with a key that only one private key signs for. Raises SigningError."""
+    content, _ = _read(path, "PUBLIC KEY")
     try:
-        key = load_pem_public_key(_read(path))
+        key = load_pem_public_key(content)
     except (ValueError, UnsupportedAlgorithm):
         raise SigningError(
-            f"{path} is no public key in PEM form: give the .pub file that marsmith keygen made."
+            f"{path} is not a public key in PEM form: give the .pub file that marsmith keygen made."
         ) from None
     if not isinstance(key, Ed25519PublicKey):
-        raise SigningError(f"{path} is no Ed25519 key: make one with marsmith keygen.")
+        raise SigningError(f"{path} is not an Ed25519 key: make one with marsmith keygen.")
+    if is_weak(key.public_bytes(Encoding.Raw, PublicFormat.Raw)):
+        raise SigningError(f"{path} is a weak key, for which anybody can sign: make one with marsmith keygen.")
     return key
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, kind: str) -> tuple[bytes, int]:
+    """A key file with one PEM block of that kind and nothing beside it, and its mode. Raises SigningError."""
     try:
-        return path.read_bytes()
+        with open_regular(path) as stream:
+            content, mode = stream.read(MAX_KEY_BYTES + 1), os.fstat(stream.fileno()).st_mode
     except OSError as error:
         raise SigningError(f"The key {path} cannot be read: {error.strerror}.") from None
+    content = content.removeprefix(codecs.BOM_UTF8)
+    blocks = [label.decode("ascii") for label in PEM_BEGIN.findall(content)]
+    if len(blocks) > 1:
+        raise SigningError(f"{path} holds {len(blocks)} keys or certificates: keep one key in the file.")
+    if kind == "PUBLIC KEY" and blocks and blocks[0].endswith("PRIVATE KEY"):
+        raise SigningError(f"{path} is a private key: give the public one, the .pub file beside it, and keep this one.")
+    if kind == "PRIVATE KEY" and blocks == ["PUBLIC KEY"]:
+        raise SigningError(f"{path} is a public key: give the private one that it belongs to.")
+    if len(content) > MAX_KEY_BYTES or (blocks and not PEM.fullmatch(content)):
+        raise SigningError(f"{path} holds more than a key in PEM form: keep the key alone in the file.")
+    return content, mode

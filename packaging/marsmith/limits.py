@@ -26,3 +26,5 @@ MAX_SAMPLE_BYTES = 20_000_000
 MAX_PAPER_BYTES = 4 << 20
 # Golden requests hold images, in base64.
 MAX_GOLDEN_BYTES = 64 << 20
+# The largest file that is sent as one request: config.properties' max_request_size is far below it.
+MAX_INPUT_BYTES = 256 << 20

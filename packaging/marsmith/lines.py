@@ -1,13 +1,64 @@
-"""The lines of a text file."""
+"""Text files as users' editors leave them: byte order marks, line ends, encodings."""
 
 from __future__ import annotations
 
+import codecs
+import re
 from pathlib import Path
+
+from marsmith.paths import open_regular
+
+# The longer marks first: that of UTF-32 begins as that of UTF-16 does.
+MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+# A comment in one of the first two lines that names the encoding, as PEP 263 has it and pip reads it.
+CODING = re.compile(rb"\A(?:[^\n]*\n)?[^\n]*?#[^\n]*?coding[:=]\s*([-\w.]+)")
+
+
+class NotUtf8(ValueError):
+    """Why bytes are not UTF-8 text, in a phrase."""
+
+
+def decoded(data: bytes) -> str:
+    """UTF-8 text without its byte order mark. Raises NotUtf8."""
+    for mark, name in MARKS[1:]:
+        if data.startswith(mark):
+            raise NotUtf8(f"it is {name[:6].upper()} text: save it as UTF-8")
+    try:
+        return data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise NotUtf8(f"it is not UTF-8 text (byte {error.start:,}): save it as UTF-8") from None
+
+
+def requirements_text(data: bytes) -> str | None:
+    """A requirements file as pip decodes it: by its mark, else by the encoding that a comment names; else as UTF-8.
+
+    None for bytes that are not text in that encoding.
+    """
+    try:
+        for mark, name in MARKS:
+            if data.startswith(mark):
+                return data.removeprefix(mark).decode(name)
+        coding = CODING.match(data)
+        return data.decode(coding[1].decode("ascii") if coding else "utf-8")
+    except (UnicodeDecodeError, LookupError):
+        return None
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text. A line ends with a newline, or with a carriage return and a newline, alone.
+
+    str.splitlines would also split at separators that occur in tweets, and so would a file that is read as text.
+    """
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 def read_lines(file: Path) -> list[str]:
-    """UTF-8, with a byte order mark or not. Raises OSError and UnicodeDecodeError.
-
-    A line ends with a newline alone: str.splitlines would also split at separators that occur in tweets.
-    """
-    return file.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
+    """The lines of a regular file, in UTF-8 with a byte order mark or not. Raises OSError and NotUtf8."""
+    with open_regular(file) as stream:
+        return lines_of(decoded(stream.read()))

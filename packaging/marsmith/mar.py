@@ -26,6 +26,7 @@ from marsmith.errors import ArchiveError, first_line
 from marsmith.layout import Entry
 from marsmith.limits import MAX_PAPER_BYTES, MAX_YAML_BYTES
 from marsmith.names import unsafe
+from marsmith.paths import is_file, open_regular, read_regular
 from marsmith.serving import dump_json
 from marsmith.untrusted import json_value, mapping, plain, printable
 
@@ -235,7 +236,7 @@ def reading(source: Source, name: PurePosixPath) -> Iterator[tuple[IO[bytes], in
         yield io.BytesIO(source), len(source)
         return
     try:
-        reader = source.open("rb")
+        reader = open_regular(source)
     except OSError as error:
         raise ArchiveError(f"The file {source} for {name} cannot be read: {error.strerror or error}.") from None
     with reader:
@@ -256,9 +257,7 @@ def read(zip_file: zipfile.ZipFile, member: str, limit: int = MAX_PAPER_BYTES) -
     except KeyError:
         return b""
     if len(content) > limit:
-        raise ArchiveError(
-            f"{member} of {zip_file.filename} has more than {limit:,} bytes: it is not what it should be."
-        )
+        raise ArchiveError(f"{member} of the archive has more than {limit:,} bytes: it is not what it should be.")
     return content
 
 
@@ -282,7 +281,7 @@ def _content(path: Path, member: str, limit: int) -> bytes:
         with opened(path) as zip_file:
             return read(zip_file, member, limit)
     try:
-        return (path / member).read_bytes()[:limit] if (path / member).is_file() else b""
+        return read_regular(path / member, limit) if is_file(path / member) else b""
     except OSError as error:
         raise ArchiveError(f"{path / member} cannot be read: {error.strerror or error}.") from None
 
@@ -291,7 +290,7 @@ def _content(path: Path, member: str, limit: int) -> bytes:
 def opened(path: Path) -> Iterator[zipfile.ZipFile]:
     """The archive as a zip file; what goes wrong with it comes out as ArchiveError."""
     try:
-        with zipfile.ZipFile(path) as zip_file:
+        with open_regular(path) as stream, zipfile.ZipFile(stream) as zip_file:
             yield zip_file
     except FileNotFoundError:
         raise ArchiveError(f"There is no archive {path}. Build it with marsmith build.") from None

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 from marsmith.errors import RecipeError
+from marsmith.lines import read_lines
 
 SERVING_DECIMALS = 3
 
@@ -17,8 +18,9 @@ def read_table(file: Path) -> dict[str, dict[str, object]]:
     `per_serving` is None where the serving is unknown. Raises RecipeError.
     """
     try:
-        with file.open(encoding="utf-8", newline="") as stream:
-            return {row["label"]: _row(row) for row in csv.DictReader(stream, strict=True)}
+        # Rows end where lines do: the csv module would end one at a lone carriage return too.
+        rows = (f"{line}\n" for line in read_lines(file))
+        return {row["label"]: _row(row) for row in csv.DictReader(rows, strict=True)}
     except (OSError, ValueError, KeyError, csv.Error) as error:
         raise RecipeError(f"The nutrition table {file} cannot be used: {error}.") from None
 

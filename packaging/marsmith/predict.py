@@ -16,7 +16,7 @@ from rich.table import Table
 from marsmith.atomic import atomic
 from marsmith.client import Client, Prediction
 from marsmith.errors import ClientError
-from marsmith.lines import read_lines
+from marsmith.lines import NotUtf8, read_lines
 from marsmith.show import answer
 
 # What answers texts and files, in order.
@@ -100,10 +100,8 @@ def lines(texts: Path) -> list[str]:
     """The lines of a text file. Raises ClientError for one that cannot be read."""
     try:
         return read_lines(texts)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ClientError(
-            f"{texts} cannot be read as UTF-8 text: {getattr(error, 'strerror', None) or 'it is not'}."
-        ) from None
+    except (OSError, NotUtf8) as error:
+        raise ClientError(f"{texts} cannot be read as text: {getattr(error, 'strerror', None) or error}.") from None
 
 
 def _line(name: str | int, prediction: Prediction) -> str:

@@ -14,11 +14,13 @@ from packaging.version import InvalidVersion, Version
 from pydantic import Field, StrictBool, ValidationError, field_validator, model_validator
 
 from marsmith.errors import RecipeError
-from marsmith.paths import is_dir
+from marsmith.limits import MAX_TEXT_BYTES
+from marsmith.lines import decoded
+from marsmith.paths import is_dir, read_regular
 from marsmith.sample import Sample
 from marsmith.serving import EXPLAIN_RUNS, Decode, LongText, Precision
 from marsmith.tasks import TASKS, Task, TaskName, owners
-from marsmith.values import Count, FilePath, Named, RoutableName, Section, Share
+from marsmith.values import Count, FilePath, ModelName, ModelVersion, Named, Section, Share
 from marsmith.wording import explained
 
 RECIPE_FILE = "recipe.toml"
@@ -66,8 +68,8 @@ class Recipe(Section):
     `handler` of one's own, `extra_files` lie in the archive's model/ by the names that they have here.
     """
 
-    name: RoutableName
-    version: RoutableName = "1.0"
+    name: ModelName
+    version: ModelVersion = "1.0"
     description: str | None = Field(None, min_length=1)
     license: str | None = None
     base: str | None = None
@@ -224,7 +226,7 @@ class Recipe(Section):
         """Read a recipe file, or the recipe.toml of a directory. Raises RecipeError."""
         file = recipe_file(path)
         try:
-            return cls.parse(file.read_bytes(), file)
+            return cls.parse(read_regular(file, MAX_TEXT_BYTES), file)
         except FileNotFoundError:
             raise RecipeError(
                 f"There is no recipe at {file}. Name a recipe file or a directory with a {RECIPE_FILE}."
@@ -236,7 +238,7 @@ class Recipe(Section):
     def parse(cls, toml: bytes, file: Path) -> Recipe:
         """The recipe that `file` says, or would say if it held `toml`. Raises RecipeError."""
         try:
-            raw = tomllib.loads(toml.decode("utf-8"))
+            raw = tomllib.loads(decoded(toml))
         except (ValueError, RecursionError) as error:
             raise _unreadable(file, error) from None
         for key in OUR_KEYS & raw.keys():
@@ -248,7 +250,8 @@ class Recipe(Section):
 
 
 def _unreadable(file: Path, error: Exception) -> RecipeError:
-    return RecipeError(f"The recipe {file} cannot be read: {error}. It must be a TOML file.")
+    reason = getattr(error, "strerror", None) or error
+    return RecipeError(f"The recipe {file} cannot be read: {reason}. It must be a TOML file.")
 
 
 def recipe_file(path: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -10,10 +11,10 @@ from typing import Any
 
 from marsmith import golden, mar
 from marsmith.client import Client, Prediction
-from marsmith.errors import GoldenError
+from marsmith.errors import GoldenError, MarsmithError
 from marsmith.golden import Request
+from marsmith.store import fill
 from marsmith.untrusted import json_value
-from marsmith.verify import verify
 from marsmith.worker import Worker, WorkerAnswer, WorkerRequest
 
 # Requests at once: some, so that they meet in a batch as they do in production.
@@ -35,13 +36,28 @@ class Outcome:
         return not self.differences
 
 
-def in_worker(path: Path) -> list[Outcome]:
-    """Load the archive as it lies in a worker without a network, and ask its golden requests in batches.
+def in_worker(path: Path, key: Path | None = None, *, require_signature: bool = False) -> list[Outcome]:
+    """Verify a private copy of an archive, then run it: nobody can change what is run after it was verified.
 
-    An archive without golden requests is only loaded. Raises ArchiveError, VerifyError for one that is not sound,
-    GoldenError, and ServerError when the worker cannot load it.
+    The archive's code runs with the rights of this process; only its interpreter is kept off the network. Raises
+    ArchiveError, VerifyError for one that is not sound or not signed with `key`, SigningError for a key that cannot be
+    used, GoldenError, and ServerError when the worker cannot load it.
     """
-    verify(path).require_ok()
+    with tempfile.TemporaryDirectory(prefix="marsmith-test-") as scratch:
+        fill(Path(scratch), [path], key=key, require_signature=require_signature)
+        (copy,) = Path(scratch).iterdir()
+        try:
+            return of_verified(copy)
+        except MarsmithError as error:
+            raise type(error)(str(error).replace(str(copy), str(path))) from None
+
+
+def of_verified(path: Path) -> list[Outcome]:
+    """Load an archive that nobody else can write to in a worker without a network, and ask its golden requests.
+
+    An archive without golden requests is only loaded. Raises ArchiveError, GoldenError, and ServerError when the worker
+    cannot load it.
+    """
     recorded = golden.read(path)
     requests = recorded.requests if recorded else []
     asked = [WorkerRequest.raw(*one.payload()) for one in requests]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from marsmith.diff import Change
     from marsmith.inspection import Card
     from marsmith.lint.findings import Finding
+    from marsmith.problems import Problem
     from marsmith.replay import Outcome
-    from marsmith.scan import Problem
 
 KIB = 1024
 

@@ -10,11 +10,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from marsmith import layout, mar
 from marsmith.atomic import atomic
+from marsmith.directory import read_directory
 from marsmith.envelope import key_id, seal
 from marsmith.errors import ArchiveError, SigningError, VerifyError
 from marsmith.keys import read_private_key
-from marsmith.scan import CHUNK_BYTES, Member, Unreadable, read_directory
-from marsmith.verify import MAX_DIGESTS_BYTES, verify
+from marsmith.paths import open_regular
+from marsmith.problems import Unreadable
+from marsmith.proof import MAX_DIGESTS_BYTES
+from marsmith.scan import CHUNK_BYTES, Member
+from marsmith.verify import verify
 
 
 def sign(path: Path, key_path: Path, progress: Callable[[int], None] | None = None) -> str:
@@ -26,7 +30,7 @@ def sign(path: Path, key_path: Path, progress: Callable[[int], None] | None = No
     key = read_private_key(key_path)
     target_path = path.resolve()
     try:
-        with target_path.open("rb") as source, atomic(target_path) as target:
+        with open_regular(target_path) as source, atomic(target_path) as target:
             _add_signature(path, source, target, key)
             target.flush()
             report = verify(Path(target.name), progress=progress)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from marsmith import mar
 from marsmith.errors import ArchiveError
+from marsmith.paths import open_regular
 from marsmith.progress import Progress, silent
 from marsmith.untrusted import mapping
 from marsmith.values import NAME_PATTERN
@@ -36,7 +37,8 @@ def fill(
         progress(f"verifying {path.name}")
         copy = store / f"{len(sources)}.copy"
         try:
-            shutil.copyfile(path, copy)
+            with open_regular(path) as source, copy.open("wb") as target:
+                shutil.copyfileobj(source, target, mar.CHUNK_BYTES)
         except FileNotFoundError:
             raise ArchiveError(f"There is no archive {path}. Build it with marsmith build.") from None
         except OSError as error:

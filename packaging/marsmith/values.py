@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from marsmith.names import is_device
+
 # What TorchServe can route: it refuses a name with "..", and puts name and version into URLs.
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$"
+# Both stand in URLs, file names and log lines; with an ending, a name must fit into the 255 bytes of a file's name.
+MAX_NAME_CHARACTERS = 64
+# What TorchServe's GET /models/NAME/VERSION takes for all versions together.
+RESERVED_VERSION = "all"
 
 T = TypeVar("T", str, Path)
 
@@ -25,7 +32,36 @@ def _without_nul(value: T) -> T:
     return value
 
 
-RoutableName = Annotated[str, Field(pattern=NAME_PATTERN, max_length=64)]
+def name_fault(name: str) -> str | None:
+    """Why no model should have this name, whatever its letters; None when it may."""
+    if len(name) > MAX_NAME_CHARACTERS:
+        return f"has {len(name)} characters: use {MAX_NAME_CHARACTERS} at most"
+    if is_device(name):
+        return "is a device's name on Windows, where no file can have it: choose another"
+    return None
+
+
+def version_fault(version: str) -> str | None:
+    """Why no model should have this version, whatever its letters; None when it may."""
+    if len(version) > MAX_NAME_CHARACTERS:
+        return f"has {len(version)} characters: use {MAX_NAME_CHARACTERS} at most"
+    if version == RESERVED_VERSION:
+        return "is what TorchServe takes for all versions together: choose another"
+    return None
+
+
+def _checked(fault: Callable[[str], str | None]) -> AfterValidator:
+    def check(value: str) -> str:
+        if reason := fault(value):
+            raise ValueError(f"{value!r} {reason}")
+        return value
+
+    return AfterValidator(check)
+
+
+Routable = Annotated[str, Field(pattern=NAME_PATTERN, max_length=MAX_NAME_CHARACTERS)]
+ModelName = Annotated[Routable, _checked(name_fault)]
+ModelVersion = Annotated[Routable, _checked(version_fault)]
 FilePath = Annotated[Path, AfterValidator(_without_nul)]
 # A directory, or what the hub calls a checkpoint.
 Named = Annotated[str, Field(min_length=1), AfterValidator(_without_nul)]

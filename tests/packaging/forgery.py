@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from marsmith import mar
-from marsmith.scan import read_directory
+from marsmith.directory import read_directory
 from marsmith.verify import Report, verify
 
 SEED = 47

@@ -211,12 +211,12 @@ def test_keys_that_cannot_be_used_are_one_sentence(signed: Path, tmp_path: Path,
         with pytest.raises(SigningError, match=says):
             sign(signed, path)
     for data, says in [
-        (b"junk", "no private key in PEM form"),
-        (keys[1].read_bytes(), "no private key in PEM form"),
+        (b"junk", "not a private key in PEM form"),
+        (keys[1].read_bytes(), "is a public key: give the private one"),
         (encrypted, "is encrypted"),
-        (other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), "no Ed25519 key"),
+        (other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), "not an Ed25519 key"),
     ]:
         with pytest.raises(SigningError, match=says):
             sign(signed, write(data))
-    with pytest.raises(SigningError, match="no public key in PEM form"):
+    with pytest.raises(SigningError, match="is a private key: give the public one"):
         verify(signed, keys[0])

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from marsmith import layout, mar
+from marsmith.directory import read_directory
 from marsmith.keys import keygen
-from marsmith.scan import read_directory
 from marsmith.signing import sign
 from tests.packaging.forgery import SEED, check, rewritten, spans, unpacked, write_sound
 

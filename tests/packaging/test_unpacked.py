@@ -58,11 +58,18 @@ def test_a_file_that_is_gone(tree: Path) -> None:
         verify_unpacked(tree)
 
 
-@pytest.mark.parametrize("name", ["extra.py", "handlers/__pycache__/base.cpython-311.pyc", "MAR-INF/more.json"])
-def test_a_file_that_was_added(tree: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [
+        ("extra.py", "extra.py"),
+        ("handlers/__pycache__/base.cpython-311.pyc", "handlers/__pycache__/"),
+        ("MAR-INF/more.json", "MAR-INF/more.json"),
+    ],
+)
+def test_a_file_that_was_added(tree: Path, name: str, named: str) -> None:
     (tree / name).parent.mkdir(exist_ok=True)
     (tree / name).write_bytes(b"x")
-    with pytest.raises(VerifyError, match=f"{name} was added"):
+    with pytest.raises(VerifyError, match=f"{named} was added"):
         verify_unpacked(tree)
 
 

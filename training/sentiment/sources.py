@@ -44,7 +44,7 @@ def _tsv(path: Path) -> Iterator[Row]:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Lines that are not empty, by their number. Only line feeds end one: tweets hold other separators."""
     try:
-        text = path.read_text("utf-8")
+        text = path.read_bytes().decode("utf-8-sig")  # read_text would end a line at a lone carriage return
     except UnicodeDecodeError:
         raise TrainingError(f"{path} is not UTF-8 text: save it as UTF-8.") from None
     lines = (line.removesuffix("\r") for line in text.split("\n"))

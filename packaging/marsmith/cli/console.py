@@ -24,7 +24,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines in
 Port = Annotated[int, typer.Option(help="First of the five ports to use.", min=1, max=65531)]
 Token = Annotated[str | None, typer.Option(envvar="MARSMITH_TOKEN", help="The server's inference token.")]
 Key = Annotated[Path | None, typer.Option(help="The public key that must have signed it.")]
-RequireSignature = Annotated[bool, typer.Option("--require-signature", help="Insist on --key: it is not forgotten.")]
+RequireSignature = Annotated[bool, typer.Option("--require-signature", help="Fail unless --key is given.")]
 DEFAULT_URL = "http://127.0.0.1:8080"
 
 

@@ -22,7 +22,11 @@ def serve(
     key: Key = None,
     require_signature: RequireSignature = False,
 ) -> None:
-    """Verify archives, then serve them on this machine with a real TorchServe until Ctrl-C."""
+    """Verify archives, then serve them on this machine with a real TorchServe until Ctrl-C.
+
+    The archives' code runs with your rights: name the --key that must have signed them, or use a container for an
+    archive of a stranger.
+    """
     from marsmith.configuration import Ports
     from marsmith.server import Server
 

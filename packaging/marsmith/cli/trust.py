@@ -39,14 +39,23 @@ def lint(
 
 
 def verify(
-    archive: Archive, key: Key = None, require_signature: RequireSignature = False, as_json: AsJson = False
+    archive: Archive,
+    key: Key = None,
+    require_signature: RequireSignature = False,
+    minimum_version: Annotated[
+        str | None, typer.Option(help="Fail for an older model version: an old signed archive stays valid for ever.")
+    ] = None,
+    sha256: Annotated[str | None, typer.Option(help="Fail unless the file has this sha256, in hexadecimal.")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Prove that an archive is, byte for byte, what was built; with a key, also who signed it."""
+    """Prove that an archive is, byte for byte, what was built; with a key, also who signed it, but not when."""
+    from marsmith.proof import Pins
     from marsmith.show import problems_table
     from marsmith.verify import verify as verify_archive
 
+    pins = Pins(minimum_version, sha256)
     with bytes_bar(archive, "verifying") as progress:
-        report = verify_archive(archive, key, require_signature=require_signature, progress=progress)
+        report = verify_archive(archive, key, require_signature=require_signature, pins=pins, progress=progress)
     if as_json:
         dump({**dataclasses.asdict(report), "ok": report.ok})
     elif report.ok:
@@ -108,15 +117,27 @@ def replay(
     archive: Archive,
     server: Annotated[str | None, typer.Option(help="Ask this running server instead of a worker.")] = None,
     token: Token = None,
+    key: Key = None,
+    require_signature: RequireSignature = False,
     as_json: AsJson = False,
 ) -> None:
-    """Replay an archive's golden requests in TorchServe's real worker, offline, or on a running server."""
+    """Replay an archive's golden requests in TorchServe's real worker, or on a running server.
+
+    Without --server this runs the archive's code with your rights: name the --key that must have signed it, or use a
+    container for an archive of a stranger. Python's network calls are refused there, other programs' are not.
+    """
     from marsmith.replay import in_worker, on_server, require_ok
     from marsmith.show import outcomes_table
+    from marsmith.verify import verify as verify_archive
 
     with status() as progress:
         progress("asking the golden requests")
-        outcomes = list(on_server(archive, server, bearer(token))) if server else in_worker(archive)
+        if server:
+            if key or require_signature:
+                verify_archive(archive, key, require_signature=require_signature).require_ok()
+            outcomes = list(on_server(archive, server, bearer(token)))
+        else:
+            outcomes = in_worker(archive, key, require_signature=require_signature)
     if as_json:
         dump([{**dataclasses.asdict(one), "ok": one.ok} for one in outcomes])
     elif outcomes:

@@ -14,6 +14,9 @@ from marsmith.deploy.resources import OBJECT_DIGITS
 from marsmith.deploy.settings import Endpoint
 from marsmith.deploy.state import objects
 from marsmith.errors import DeployError
+from marsmith.limits import MAX_INPUT_BYTES
+from marsmith.lines import decoded
+from marsmith.paths import read_regular
 from marsmith.untrusted import json_value
 
 # Source: the size of InvokeEndpoint's body in botocore's model of sagemaker-runtime (2017-05-13).
@@ -100,9 +103,10 @@ def target_model(aws: Aws, one: Endpoint, model: str) -> str:
 def _payload(one: str | Path) -> tuple[bytes, str]:
     if isinstance(one, str):
         return body_of(one)
+    data = read_regular(one, MAX_INPUT_BYTES)
     if one.suffix == ".json":
-        return one.read_bytes(), JSON
-    return body_of(one.read_text(encoding="utf-8-sig") if one.suffix == ".txt" else one.read_bytes())
+        return data, JSON
+    return body_of(decoded(data) if one.suffix == ".txt" else data)
 
 
 def _failed(response: dict[str, Any]) -> Prediction | None:

@@ -12,6 +12,9 @@ from pydantic import AfterValidator, Field, StrictBool, ValidationError, field_v
 
 from marsmith.deploy.images import inference_image, repository
 from marsmith.errors import DeployError
+from marsmith.limits import MAX_TEXT_BYTES
+from marsmith.lines import decoded
+from marsmith.paths import read_regular
 from marsmith.values import Count, FilePath, Named, Section
 from marsmith.wording import explained
 
@@ -190,7 +193,7 @@ def stem(tarball: Path) -> str:
 def read_table(file: Path) -> dict[str, Any]:
     """The [sagemaker] table of a TOML file, its tarballs relative to it. Raises DeployError."""
     try:
-        table = tomllib.loads(file.read_text(encoding="utf-8")).get(TABLE)
+        table = tomllib.loads(decoded(read_regular(file, MAX_TEXT_BYTES))).get(TABLE)
     except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or error
         raise DeployError(f"{file} cannot be read: {why}. It must be a TOML file.") from None

@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import IO, Any, Literal, cast
 
 from marsmith.errors import ImageError
-from marsmith.limits import MAX_PAPER_BYTES
+from marsmith.limits import MAX_PAPER_BYTES, MAX_RATIO, MAX_TOTAL_BYTES
 from marsmith.untrusted import json_value, mapping, strings
 
 Format = Literal["OCI", "docker"]
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+# What a compressed layer may unpack to whatever its size: files of zeros, which deflate 1000 : 1, are in some layers.
+LAYER_FREE_BYTES = 1 << 30
 # Indexes name manifests or further indexes; nobody nests them deeper.
 MAX_INDEXES = 4
 # How buildx marks what is no image in an index: statements about one.
@@ -74,27 +76,44 @@ def layer_members(image: Image, layer: Layer) -> Iterator[tarfile.TarFile]:
     with _opened(image.path) as outer:
         raw = outer.stream(layer.member)
         try:
-            stream = _Hashed(_unpacked(raw, image.path))
+            stream = _Hashed(_unpacked(raw, image.path), _most_bytes(layer))
             with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|") as members:
                 yield members
             while stream.read(tarfile.RECORDSIZE):
                 pass
+        except _TooLarge:
+            raise ImageError(f"A layer of {image.path} unpacks to more than it may: it is made to explode.") from None
         except READ_ERRORS as error:
             raise ImageError(f"A layer of {image.path} cannot be read ({error}): write the image again.") from None
     if stream.digest != layer.diff_id:
         raise ImageError(f"A layer of {image.path} is not the one that the image names: write the image again.")
 
 
-class _Hashed:
-    """A stream that digests what is read of it."""
+def _most_bytes(layer: Layer) -> int:
+    """How many bytes a layer may unpack to."""
+    if layer.size is None:
+        return MAX_TOTAL_BYTES
+    return min(MAX_TOTAL_BYTES, max(LAYER_FREE_BYTES, MAX_RATIO * layer.size))
 
-    def __init__(self, stream: IO[bytes]) -> None:
+
+class _TooLarge(Exception):
+    """A layer unpacks to more bytes than it may."""
+
+
+class _Hashed:
+    """A stream that digests what is read of it, `left` bytes at most. Its `read` raises _TooLarge."""
+
+    def __init__(self, stream: IO[bytes], left: int) -> None:
         self._stream = stream
+        self._left = left
         self._sha256 = hashlib.sha256()
 
     def read(self, size: int = -1) -> bytes:
         """The next bytes."""
         data = self._stream.read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise _TooLarge
         self._sha256.update(data)
         return data
 

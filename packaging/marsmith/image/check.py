@@ -9,25 +9,24 @@ from pathlib import Path
 from platform import machine
 
 from marsmith.container.settings import LONGEST_TIMEOUT_S, RESPONSE_TIMEOUT, STARTUP_TIMEOUT
-from marsmith.errors import ImageError, MarsmithError
+from marsmith.errors import ImageError
 from marsmith.image import plan
 from marsmith.image.archive import Image, read_image
 from marsmith.image.chrooted import observe_chrooted
 from marsmith.image.engines import EngineContainer, load
-from marsmith.image.extract import archives_in, extract
 from marsmith.image.live import EMULATED_READY_TIMEOUT_S, READY_TIMEOUT_S, Run, observe, run_results
 from marsmith.image.packages import is_record
-from marsmith.image.results import LayerSize, Report, Result, verdict
+from marsmith.image.results import LayerSize, Report
 from marsmith.image.running import run
+from marsmith.image.served import check_served
 from marsmith.image.static import check_static
 from marsmith.image.tools import export_command, find_tool
-from marsmith.image.tree import Tree, read_tree
+from marsmith.image.tree import read_tree
 from marsmith.paths import is_file
 from marsmith.progress import Progress, silent
 from marsmith.resources import image_lock
 from marsmith.store import fill
 from marsmith.untrusted import mapping, strings
-from marsmith.verify import verify
 
 # What Linux calls the CPUs whose names in images are other ones.
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -61,10 +60,12 @@ def check(options: Options, progress: Progress = silent) -> Report:
         layers = [LayerSize(layer.size, unpacked, layer.created_by) for layer, unpacked in sizes]
         report = Report(options.image, image.format, image.digest, image.architecture, layers)
         report.results += check_static(image, tree, options.lock or image_lock())
-        baked = _baked(image, tree, Path(scratch), progress)
-        report.results += check_archives(baked)
+        progress("reading the archives")
+        (judged := Path(scratch, "baked")).mkdir()
+        served = check_served(image, tree, options.environ, judged)
+        report.results += served.results
         if not options.static:
-            report.results += run_results(_run(options, image, baked, Path(scratch), progress))
+            report.results += run_results(_run(options, image, served.archives, Path(scratch), progress))
     return report
 
 
@@ -80,30 +81,6 @@ def _exported(options: Options, scratch: Path, progress: Progress) -> Path:
     exported = scratch / "image.tar"
     run(export_command(tool, options.image, exported), f"Exporting {options.image} from {tool.name}")
     return exported
-
-
-def _baked(image: Image, tree: Tree, scratch: Path, progress: Progress) -> list[Path]:
-    found = archives_in(tree)
-    if not found:
-        return []
-    progress("reading the archives")
-    directory = scratch / "baked"
-    directory.mkdir()
-    return extract(image, found, directory)
-
-
-def check_archives(archives: Sequence[Path]) -> list[Result]:
-    """Whether the archives in the image are what was built; nothing where there is none."""
-    wrong = []
-    for path in archives:
-        try:
-            problems = [problem.message for problem in verify(path).problems]
-        except MarsmithError as error:
-            problems = [str(error)]
-        wrong += [f"{path.name}: {problem}" for problem in problems[:1]]
-    good = f"{len(archives)} as they were built: {', '.join(path.name for path in archives)}"
-    bad = f"{len(wrong)} are not to be trusted: build the image again"
-    return [verdict("archives", wrong, good, bad)] if archives else []
 
 
 def _run(options: Options, image: Image, baked: Sequence[Path], scratch: Path, progress: Progress) -> Run:

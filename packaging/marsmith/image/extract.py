@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
 from marsmith.errors import ImageError
-from marsmith.image import plan
 from marsmith.image.archive import Image, layer_members
-from marsmith.image.tree import File, Tree, normal
+from marsmith.image.tree import File
+from marsmith.limits import MAX_TOTAL_BYTES
 
 
-def archives_in(tree: Tree) -> list[File]:
-    """The archives that are baked into an image, by path."""
-    below = f"{plan.STORE}/"
-    found = (file for path, file in tree.files.items() if path.startswith(below) and path.endswith(".mar"))
-    return sorted((file for file in found if file.kind == "file"), key=lambda file: file.path)
+def extract(image: Image, files: Mapping[Path, File]) -> None:
+    """Write the content of regular files of an image, each to the path that it is given by. Raises ImageError.
 
-
-def extract(image: Image, files: Iterable[File], directory: Path) -> list[Path]:
-    """Copy regular files into a directory, under their last names. Raises ImageError."""
-    wanted = {(file.layer, file.path): directory / file.name for file in files}
-    for number in sorted({layer for layer, _ in wanted}):
-        with layer_members(image, image.layers[number]) as members:
-            for member in members:
-                target = wanted.get((number, normal(member.name)))
-                source = members.extractfile(member) if target and member.isfile() else None
-                if target and source:
-                    with target.open("wb") as stream:
+    The directories of the paths must be there.
+    """
+    places: dict[int, dict[int, list[Path]]] = defaultdict(lambda: defaultdict(list))
+    for path, file in files.items():
+        layer, place = file.origin
+        places[layer][place].append(path)
+    left = MAX_TOTAL_BYTES
+    for layer, wanted in sorted(places.items()):
+        with layer_members(image, image.layers[layer]) as members:
+            for place, member in enumerate(members):
+                paths = wanted.get(place, [])
+                left -= member.size * len(paths)
+                if paths and (left < 0 or member.size * len(paths) > shutil.disk_usage(paths[0].parent).free):
+                    raise ImageError(
+                        f"The archives in {image.path} are too large to be looked into: there is room for "
+                        f"{MAX_TOTAL_BYTES:,} bytes at most, and no more than the temporary directory has."
+                    )
+                for number, path in enumerate(paths):
+                    if number:  # a layer is read once, and a hard link's file may have several names
+                        shutil.copyfile(paths[0], path)
+                        continue
+                    source = members.extractfile(member)
+                    assert source is not None  # noqa: S101 - tarfile has one for every regular file
+                    with path.open("wb") as stream:
                         shutil.copyfileobj(source, stream)
-    missing = [path for path in wanted.values() if not path.is_file()]
-    if missing:
-        raise ImageError(f"{missing[0].name} is a link in {image.path}: bake the archive itself into the image.")
-    return list(wanted.values())

@@ -14,7 +14,10 @@ from packaging.utils import canonicalize_name
 
 from marsmith.errors import ImageError
 from marsmith.image.tree import Tree
+from marsmith.limits import MAX_PAPER_BYTES
+from marsmith.lines import requirements_text
 from marsmith.lint.requirements import lines
+from marsmith.paths import read_regular
 
 METADATA = re.compile(r"(?:^|/)(?:site|dist)-packages/[^/]+\.dist-info/METADATA$")
 PYTHON_DIRECTORY = re.compile(r"(?:^|/)lib/python(3\.\d+)/")
@@ -73,9 +76,11 @@ def os_release(tree: Tree) -> dict[str, str]:
 def locked(path: Path, tree: Tree, architecture: str, below: str) -> dict[str, str]:
     """The versions in a lock file for the Python below a directory, by canonical name. Raises ImageError."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ImageError(f"The lock file {path} cannot be read ({error}): name yours with --lock.") from None
+        text = requirements_text(read_regular(path, MAX_PAPER_BYTES))
+    except OSError as error:
+        raise ImageError(f"The lock file {path} cannot be read ({error.strerror}): name yours with --lock.") from None
+    if text is None:
+        raise ImageError(f"The lock file {path} is not UTF-8 text: save it as such, or name yours with --lock.")
     environment = _environment(tree, architecture, below)
     versions: dict[str, str] = {}
     for line in lines(text):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import IO, Literal
 
+from marsmith.errors import ImageError
 from marsmith.image import elf
 from marsmith.image.archive import Image, layer_members
 from marsmith.image.secrets import secret_in
@@ -20,6 +21,8 @@ from marsmith.progress import Progress, silent
 WHITEOUT, OPAQUE, RESERVED = ".wh.", ".wh..wh..opq", ".wh..wh."
 # Links that are followed for one name, as Linux has it.
 MAX_LINKS = 40
+# Debian with Python and TorchServe has some 10,000; each costs memory here.
+MAX_FILES = 1_000_000
 
 Kind = Literal["file", "directory", "link", "other"]
 
@@ -28,7 +31,8 @@ Kind = Literal["file", "directory", "link", "other"]
 class File:
     """One entry of the file system: `path` has no leading slash, `size` is in bytes, `layer` counts from the lowest.
 
-    `machine` is an ELF file's e_machine, `target` where a link leads, `content` what was asked to be kept.
+    `machine` is an ELF file's e_machine, `target` where a link leads, `content` what was asked to be kept, `origin` the
+    layer and the place in it of the member that holds the bytes: a hard link has those of the file that it names.
     """
 
     path: str
@@ -39,6 +43,7 @@ class File:
     target: str = ""
     machine: int | None = None
     content: bytes | None = None
+    origin: tuple[int, int] = (0, 0)
 
     @property
     def name(self) -> str:
@@ -65,22 +70,40 @@ class Tree:
     unpacked: list[int] = field(default_factory=list)
 
     def resolve(self, path: str) -> File | None:
-        """What a path leads to, links followed; None where that is nothing."""
-        pending, done = [part for part in path.split("/") if part], ""
-        for _ in range(MAX_LINKS):
-            while pending:
-                part = pending.pop(0)
-                here = posixpath.normpath(posixpath.join("/", done, part))[1:]
-                found = self.files.get(here)
-                if found is not None and found.kind == "link":
-                    base = "/" if found.target.startswith("/") else posixpath.join("/", done)
-                    target = posixpath.normpath(posixpath.join(base, found.target))
-                    pending, done = [one for one in target.split("/") if one] + pending, ""
-                    break
-                done = here
-            else:
-                return self.files.get(done)
-        return None
+        """What a path leads to, links followed; None where that is nothing, or a directory that no layer mentions."""
+        return self.files.get(self.real(path) or "")
+
+    def real(self, path: str) -> str | None:
+        """The path without a link in it, inside the image; None for links without end."""
+        return real_path(path, self.files.get)
+
+    def below(self, directory: str) -> list[File]:
+        """The entries below a directory, at any depth, by path; the directory is one that `real` gave."""
+        prefix = f"{directory}/" if directory else ""
+        return [self.files[path] for path in sorted(self.files) if path.startswith(prefix)]
+
+
+def real_path(path: str, look: Callable[[str], File | None]) -> str | None:
+    """A path from the image's root with its links followed, as a container does; None for links without end.
+
+    `look` gives what lies at a path that has no link before its last part.
+    """
+    pending, done = [part for part in path.split("/") if part], ""
+    links = 0
+    while pending:
+        part = pending.pop(0)
+        here = posixpath.normpath(posixpath.join("/", done, part))[1:]
+        found = look(here)
+        if found is None or found.kind != "link":
+            done = here
+            continue
+        links += 1
+        if links > MAX_LINKS:
+            return None
+        # Part by part, since what ".." leaves may itself be reached by a link.
+        pending = [one for one in found.target.split("/") if one] + pending
+        done = "" if found.target.startswith("/") else done
+    return done
 
 
 @dataclass(slots=True)
@@ -98,12 +121,15 @@ def read_tree(image: Image, keep: Callable[[str], bool], progress: Progress = si
     found: list[tuple[File, str]] = []
     for number, layer in enumerate(image.layers):
         progress(f"reading layer {number + 1} of {len(image.layers)}")
-        changes = _Changes()
+        reader = _LayerReader(tree.files, number, keep)
         with layer_members(image, layer) as members:
-            for member in members:
-                _add(changes, tree, members, member, number, keep, found)
-        tree.unpacked.append(sum(file.size for file in changes.files.values()))
-        _apply(tree.files, changes)
+            for place, member in enumerate(members):
+                reader.add(members, member, place)
+                if len(reader.changes.files) + len(tree.files) > MAX_FILES:
+                    raise ImageError(f"{image.path} has more than {MAX_FILES:,} files: it is not a server's image.")
+        found += reader.secrets
+        tree.unpacked.append(sum(file.size for file in reader.changes.files.values()))
+        _apply(tree.files, reader.changes)
     tree.secrets = [Secret(file.path, file.layer, kind, tree.files.get(file.path) != file) for file, kind in found]
     return tree
 
@@ -113,39 +139,54 @@ def normal(name: str) -> str:
     return posixpath.normpath(posixpath.join("/", name)).lstrip("/")
 
 
-def _add(
-    changes: _Changes,
-    tree: Tree,
-    members: tarfile.TarFile,
-    member: tarfile.TarInfo,
-    layer: int,
-    keep: Callable[[str], bool],
-    found: list[tuple[File, str]],
-) -> None:
-    path = normal(member.name)
-    directory, name = posixpath.split(path)
-    if name == OPAQUE:
-        changes.emptied.add(directory)
-    elif name.startswith(RESERVED):
-        return
-    elif name.startswith(WHITEOUT):
-        changes.removed.add(posixpath.join(directory, name.removeprefix(WHITEOUT)))
-    elif member.islnk():
-        target = normal(member.linkname)
-        original = changes.files.get(target) or tree.files.get(target)
-        if original is not None:
-            # One file with two names takes its room once.
-            changes.files[path] = replace(original, path=path, layer=layer, size=0)
-    elif member.isfile():
-        stream = members.extractfile(member)
-        assert stream is not None  # noqa: S101 - tarfile has one for every regular file
-        file, text = _read(path, member, layer, stream, keep(path))
-        changes.files[path] = file
-        if kind := secret_in(path, text):
-            found.append((file, kind))
-    else:
-        kind_of: Kind = "directory" if member.isdir() else "link" if member.issym() else "other"
-        changes.files[path] = File(path, kind_of, member.mode, 0, layer, member.linkname)
+class _LayerReader:
+    """The members of one layer, laid over the files of those below: its `changes`, and the `secrets` in its files."""
+
+    def __init__(self, lower: dict[str, File], layer: int, keep: Callable[[str], bool]) -> None:
+        self._lower = lower
+        self._layer = layer
+        self._keep = keep
+        self._directories: dict[str, str] = {}
+        self.changes = _Changes()
+        self.secrets: list[tuple[File, str]] = []
+
+    def add(self, members: tarfile.TarFile, member: tarfile.TarInfo, place: int) -> None:
+        """Take the next member of the layer, which is the one at `place`."""
+        path = self._path(member.name)
+        directory, name = posixpath.split(path)
+        if name == OPAQUE:
+            self.changes.emptied.add(directory)
+        elif name.startswith(RESERVED):
+            return
+        elif name.startswith(WHITEOUT):
+            self.changes.removed.add(posixpath.join(directory, name.removeprefix(WHITEOUT)))
+        elif member.islnk():
+            original = self._look(self._path(member.linkname))
+            # One file with two names takes its room once. Of one that is not there, nothing can be said.
+            missing = File(path, "other", member.mode, 0, self._layer, member.linkname)
+            same = replace(original, path=path, layer=self._layer, size=0) if original else missing
+            self.changes.files[path] = same
+        elif member.isfile():
+            stream = members.extractfile(member)
+            assert stream is not None  # noqa: S101 - tarfile has one for every regular file
+            file, text = _read(path, member, self._layer, stream, self._keep(path))
+            self.changes.files[path] = file = replace(file, origin=(self._layer, place))
+            if kind := secret_in(path, text):
+                self.secrets.append((file, kind))
+        else:
+            kind_of: Kind = "directory" if member.isdir() else "link" if member.issym() else "other"
+            self.changes.files[path] = File(path, kind_of, member.mode, 0, self._layer, member.linkname)
+            self._directories.clear()
+
+    def _look(self, path: str) -> File | None:
+        return self.changes.files.get(path) or self._lower.get(path)
+
+    def _path(self, name: str) -> str:
+        """Where a member lies: a link in the place of a directory above it is followed, as unpacking does."""
+        directory, last = posixpath.split(normal(name))
+        if directory not in self._directories:
+            self._directories[directory] = real_path(directory, self._look) or directory
+        return posixpath.join(self._directories[directory], last)
 
 
 def _read(path: str, member: tarfile.TarInfo, layer: int, stream: IO[bytes], keep: bool) -> tuple[File, bytes]:

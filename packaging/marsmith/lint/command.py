@@ -12,6 +12,7 @@ from marsmith.lint.manifest import read_manifest
 from marsmith.lint.requirements import requirements_member
 from marsmith.lint.tree import archive_tree
 from marsmith.manifest import requirements
+from marsmith.paths import is_file
 from marsmith.progress import Progress
 from marsmith.recipe import Recipe
 
@@ -22,10 +23,10 @@ def lint_target(target: Path, progress: Progress, *, offline: bool) -> list[Find
     Raises RecipeError and ArchiveError.
     """
     progress("linting")
-    if target.suffix == ".mar" or (target.is_file() and zipfile.is_zipfile(target)):
+    if target.suffix == ".mar" or (is_file(target) and zipfile.is_zipfile(target)):
         with archive_tree(target) as tree:
             findings = lint(tree)
-            pins = tree.text(requirements_member(tree, read_manifest(tree))) or ""
+            pins = tree.requirements(requirements_member(tree, read_manifest(tree))) or ""
     else:
         findings = lint_recipe(target)
         pins = requirements(Recipe.load(target)).decode("utf-8")

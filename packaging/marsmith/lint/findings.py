@@ -81,7 +81,9 @@ RULES: dict[str, Rule] = {
     "M408": _error("more members or bytes than `marsmith verify` accepts"),
     "M409": _warning("a text too large to be looked into"),
     "M410": _error("a member or file that cannot be read"),
-    "M411": _error("a member that TorchServe's streaming reader does not unpack as it is"),
+    "M411": _error(
+        "zip records or data that TorchServe's streaming reader cannot read, or that two readers could read differently"
+    ),
     "M412": _error("a symbolic link leaves its directory"),
     "M501": _error("`model/serving.json` is missing or not valid"),
     "M502": _error("`model/serving.json` has no labels"),

@@ -29,6 +29,8 @@ def lint_members(tree: Tree) -> list[Finding]:
     total = sum(tree.sizes.values())
     if total > MAX_TOTAL_BYTES:
         findings.append(_too_much(f"{total:,} bytes", f"{MAX_TOTAL_BYTES:,}"))
+    remedy = "Pack it again with marsmith build or torch-model-archiver."
+    findings += (Finding("M411", where, f"{fault}.", remedy) for where, fault in tree.faults.items())
     for name in tree.files:
         findings += _lint_member(tree, name)
     return findings
@@ -41,10 +43,6 @@ def _too_much(what: str, limit: str) -> Finding:
 
 
 def _lint_member(tree: Tree, name: str) -> Iterator[Finding]:
-    if fault := tree.faults.get(name):
-        yield Finding(
-            "M411", name, f"The member {fault}.", "Pack it again with marsmith build or torch-model-archiver."
-        )
     limit = PARSED_BYTES.get(PurePosixPath(name).suffix, MAX_TOTAL_BYTES)
     if tree.sizes[name] > limit:
         yield Finding(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from marsmith.lint.findings import Finding
-from marsmith.names import unsafe
+from marsmith.names import folded, unsafe
 
 LEFTOVERS = frozenset(
     {"__pycache__", "__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini", ".git", ".gitignore", ".gitattributes", ".svn"}
@@ -38,7 +37,7 @@ def lint_case(names: Iterable[str]) -> Iterator[Finding]:
     """A finding for each name that a file system without case, or with one Unicode form, takes for an earlier one."""
     first: dict[str, str] = {}
     for name in names:
-        earlier = first.setdefault(unicodedata.normalize("NFC", name).casefold(), name)
+        earlier = first.setdefault(folded(name), name)
         if earlier != name:
             yield Finding(
                 "M404",

@@ -66,7 +66,7 @@ def _requirement(text: str) -> Requirement | None:
 
 def required(tree: Tree, manifest: Mapping[str, Any]) -> frozenset[str]:
     """The canonical names of the packages that the requirements file requires."""
-    found = lines(tree.text(requirements_member(tree, manifest)) or "")
+    found = lines(tree.requirements(requirements_member(tree, manifest)) or "")
     return frozenset(canonicalize_name(line.requirement.name) for line in found if line.requirement)
 
 
@@ -91,7 +91,7 @@ def lint_requirements(tree: Tree, manifest: Mapping[str, Any]) -> list[Finding]:
                 "Name it as requirementsFile, or leave it out.",
             )
         )
-    text = tree.text(member)
+    text = tree.requirements(member)
     if text is None:
         return [*findings, Finding("M301", member, "The file is no UTF-8 text that can be read.", "Save it as UTF-8.")]
     found = list(lines(text))

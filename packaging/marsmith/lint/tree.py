@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 import struct
 import zipfile
 import zlib
@@ -11,19 +10,31 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from marsmith import layout, mar
+from marsmith import mar
+from marsmith.bombs import check_limits
+from marsmith.directory import read_directory
 from marsmith.limits import MAX_HEAD_BYTES, MAX_TEXT_BYTES
+from marsmith.lines import requirements_text
+from marsmith.paths import open_regular
+from marsmith.problems import Problem, Unreadable
+from marsmith.proof import Seen
+from marsmith.structure import read_members
 
 # Everything that a damaged, encrypted or vanished member was seen to raise when it is read.
 READ_ERRORS = (OSError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error)
+
+
+# Where a finding lies that belongs to no member.
+ARCHIVE = "archive"
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
     """Member names in the archive's order, a doubled one twice; their sizes in bytes; and how to read one.
 
-    `read` takes a name and how many bytes of its beginning to read, -1 for all. `faults` says of a member why
-    TorchServe does not unpack it as it is. A `sealed` tree is a whole archive; another one is still to be completed.
+    `read` takes a name and how many bytes of its beginning to read, -1 for all. `faults` says of a member, or of
+    ARCHIVE, why two readers may unpack it differently. A `sealed` tree is a whole archive; another one is still to be
+    completed.
     """
 
     names: Sequence[str]
@@ -70,6 +81,11 @@ class Tree:
         except UnicodeDecodeError:
             return None
 
+    def requirements(self, name: str) -> str | None:
+        """A requirements file as pip decodes it; None where there is none, or it is no text, or too long."""
+        data = self.head(name, MAX_TEXT_BYTES + 1)
+        return None if data is None or len(data) > MAX_TEXT_BYTES else requirements_text(data)
+
 
 def _size(source: mar.Source) -> int:
     if isinstance(source, bytes):
@@ -90,34 +106,26 @@ def archive_tree(path: Path) -> Iterator[Tree]:
                 return stream.read(count)
 
         infos = zip_file.infolist()
-        faults = {info.filename: fault for info in infos if (fault := _fault(info))}
-        if infos and (first := min(infos, key=lambda info: info.header_offset)).header_offset > 0:
-            faults[first.filename] = "does not stand at the file's beginning, so the archive looks empty"
         sizes = {info.filename: info.file_size for info in infos}
-        yield Tree([info.filename for info in infos], sizes, read, faults, sealed=True)
+        yield Tree([info.filename for info in infos], sizes, read, record_faults(path), sealed=True)
 
 
-def _fault(info: zipfile.ZipInfo) -> str | None:
-    """Why java.util.zip.ZipInputStream, which reads members one after the other, does not see what zipfile sees."""
-    if info.flag_bits & 1:
-        return "is encrypted"
-    if info.compress_type not in (layout.STORED, layout.DEFLATED):
-        return "is compressed by a method other than deflate"
-    if info.compress_type == layout.STORED and info.flag_bits & layout.DESCRIPTOR_FLAG:
-        return "is stored with its size behind it"
-    if stat.S_ISLNK(info.external_attr >> 16):
-        return "is a symbolic link, of which only the target's name would be unpacked, as text"
-    if "\0" in info.orig_filename:
-        return "has a NUL in its name"
-    if not info.flag_bits & layout.UTF8_FLAG and not _is_utf8(info.filename):
-        return "has a name that is not UTF-8"
-    return None
+def record_faults(path: Path) -> dict[str, str]:
+    """What is wrong with each member's zip records and data, and under ARCHIVE with what belongs to no member.
 
-
-def _is_utf8(name: str) -> bool:
-    """Whether a name that zipfile took for code page 437 is UTF-8, which is what Java takes it for."""
-    try:
-        name.encode("cp437").decode("utf-8")
-    except UnicodeError:
-        return False
-    return True
+    Java's ZipInputStream, which reads members one after the other, would not see there what zipfile sees. What would
+    explode is not unpacked. Raises OSError.
+    """
+    problems: list[Problem] = []
+    with open_regular(path) as stream:
+        try:
+            directory = read_directory(stream)
+            problems += check_limits(directory)
+            if not problems:
+                problems += read_members(stream, directory, Seen(), lambda _: None)
+        except Unreadable as stop:
+            problems.append(stop.problem)
+    found: dict[str, str] = {}
+    for problem in problems:
+        found.setdefault(problem.member or ARCHIVE, problem.message)
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import stat
@@ -16,6 +17,7 @@ from tomlkit.items import AbstractTable, AoT, Table
 
 from marsmith.atomic import atomic
 from marsmith.errors import RecipeError
+from marsmith.lines import decoded
 from marsmith.recipe import Recipe
 
 WRITE_BITS = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
@@ -27,7 +29,7 @@ def edited(recipe: Recipe, file: Path, after: Recipe) -> Recipe:
     Keys of the recipe's first table and of [serving] are changed. Raises RecipeError when that gives another recipe.
     """
     try:
-        document: Any = tomlkit.parse(recipe.toml.decode("utf-8"))
+        document: Any = tomlkit.parse(decoded(recipe.toml))
         _change(document, _differing(recipe.model_dump(exclude={"serving"}), after.model_dump(exclude={"serving"})))
         if changes := _differing(recipe.serving.model_dump(), after.serving.model_dump()):
             if "serving" not in document:
@@ -49,7 +51,7 @@ def check_editable(recipe: Recipe, file: Path) -> None:
     """
     try:
         # Tables of one array that lie apart would be put together.
-        if tomlkit.dumps(tomlkit.parse(text := recipe.toml.decode("utf-8"))) != text:
+        if tomlkit.dumps(tomlkit.parse(text := decoded(recipe.toml))) != text:
             raise _uneditable(file, "its tables would change their order")
     except TOMLKitError as error:
         raise _uneditable(file, error) from None
@@ -101,9 +103,11 @@ def _last_key(table: Any) -> Any:
 
 
 def _as_before(toml: bytes, before: bytes) -> bytes:
-    """The text with the line ends that it had throughout."""
+    """The text with the line ends that it had throughout, and with its byte order mark."""
     crlf = before.count(b"\r\n")
-    return re.sub(rb"(?<!\r)\n", b"\r\n", toml) if crlf and crlf == before.count(b"\n") else toml
+    if crlf and crlf == before.count(b"\n"):
+        toml = re.sub(rb"(?<!\r)\n", b"\r\n", toml)
+    return codecs.BOM_UTF8 + toml if before.startswith(codecs.BOM_UTF8) else toml
 
 
 def _uneditable(file: Path, why: object) -> RecipeError:

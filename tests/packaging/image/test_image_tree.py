@@ -6,7 +6,7 @@ import pytest
 
 from marsmith.errors import ImageError
 from marsmith.image.archive import read_image
-from marsmith.image.extract import archives_in, extract
+from marsmith.image.extract import extract
 from marsmith.image.tree import Tree, read_tree
 from tests.packaging.image.images import (
     AARCH64,
@@ -108,17 +108,46 @@ def test_links_are_followed_inside_the_image(tmp_path: Path, path: str, leads_to
     assert (found.path if found else None) == leads_to
 
 
-def test_archives_are_taken_out_of_the_layer_that_has_them_last(tmp_path: Path) -> None:
-    store = "opt/model-store"
-    lower: Files = {f"{store}/a.mar": b"old", f"{store}/gone.mar": b"x", f"{store}/notes.txt": b"y"}
-    upper: Files = {f"{store}/a.mar": b"new", f"{store}/.wh.gone.mar": b"", f"{store}/b.mar": b"b"}
-    image = read_image(docker_archive(tmp_path / "i.tar", lower, upper))
-    found = extract(image, archives_in(read_tree(image, lambda _: False)), tmp_path)
-    assert {path.name: path.read_bytes() for path in found} == {"a.mar": b"new", "b.mar": b"b"}
+def test_a_hard_link_to_a_hard_link_has_the_bytes_of_the_file(tmp_path: Path) -> None:
+    image = read_image(
+        docker_archive(tmp_path / "i.tar", {"a": b"1"}, {"b": hard_link("a"), "c": hard_link("b"), ".wh.a": b""})
+    )
+    found = read_tree(image, lambda _: False)
+    extract(image, {tmp_path / name: found.files[name] for name in "bc"})
+    assert [(tmp_path / name).read_bytes() for name in "bc"] == [b"1", b"1"]
 
 
-def test_an_archive_that_is_a_link_cannot_be_taken_out(tmp_path: Path) -> None:
-    files: Files = {"data/x": b"1", "opt/model-store/a.mar": hard_link("data/x")}
-    image = read_image(docker_archive(tmp_path / "i.tar", files))
-    with pytest.raises(ImageError, match=r"a\.mar is a link"):
-        extract(image, archives_in(read_tree(image, lambda _: False)), tmp_path)
+def test_a_hard_link_to_nothing_is_no_file(tmp_path: Path) -> None:
+    assert tree(tmp_path, {"b": hard_link("gone")}).files["b"].kind == "other"
+
+
+def test_what_lies_below_a_link_lies_where_the_link_leads(tmp_path: Path) -> None:
+    files = tree(tmp_path, {"usr/bin": DIRECTORY, "bin": link("usr/bin")}, {"bin/sh": b"1"}).files
+    assert set(files) == {"usr/bin", "bin", "usr/bin/sh"}
+
+
+def test_two_members_of_one_name_are_the_later_one(tmp_path: Path) -> None:
+    image = read_image(docker_archive(tmp_path / "i.tar", {"a": b"1", "./a": b"22"}))
+    extract(image, {tmp_path / "a": read_tree(image, lambda _: False).files["a"]})
+    assert (tmp_path / "a").read_bytes() == b"22"
+
+
+def test_a_layer_that_explodes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("marsmith.image.archive.LAYER_FREE_BYTES", 1 << 16)
+    with pytest.raises(ImageError, match="made to explode"):
+        tree(tmp_path, {"zeros": bytes(8 << 20)})
+
+
+def test_an_image_of_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("marsmith.image.tree.MAX_FILES", 10)
+    with pytest.raises(ImageError, match="more than 10 files"):
+        tree(tmp_path, {f"{number}": b"" for number in range(11)})
+
+
+def test_files_that_there_is_no_room_for_are_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("marsmith.image.extract.MAX_TOTAL_BYTES", 5)
+    image = read_image(docker_archive(tmp_path / "i.tar", {"a": b"123", "b": b"456"}))
+    files = read_tree(image, lambda _: False).files
+    extract(image, {tmp_path / "a": files["a"]})
+    with pytest.raises(ImageError, match="too large to be looked into"):
+        extract(image, {tmp_path / name: files[name] for name in "ab"})
