@@ -24,6 +24,7 @@ class Tree:
 
     `read` takes a name and how many bytes of its beginning to read, -1 for all. `faults` says of a member why
     TorchServe does not unpack it as it is. A `sealed` tree is a whole archive; another one is still to be completed.
+    `beside` has the modules that lie on disk beside what is to be packed, by the names that they are imported by.
     """
 
     names: Sequence[str]
@@ -31,6 +32,7 @@ class Tree:
     read: Callable[[str, int], bytes]
     faults: Mapping[str, str] = field(default_factory=dict)
     sealed: bool = False
+    beside: Mapping[str, Path] = field(default_factory=dict)
 
     @classmethod
     def of(cls, members: mar.Members) -> Tree:
