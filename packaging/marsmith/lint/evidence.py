@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +23,24 @@ from marsmith.lint.tree import Tree
 
 # Words of a command that installs packages when the handler runs it.
 INSTALLERS = frozenset({"pip", "pip3", "conda", "uv"})
+# A requirements file may have a hundred lines; so many names make the point.
+SHOWN_NAMES = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Evidence:
     """Which top-level modules the worker has for sure (`brought`) or probably (`known`), and why another may be there.
 
-    `doubts` are sentences about any module; `bundles` and `beside` are asked by a module's name: packed files that
-    may bring it, and files that lie beside what was packed and were left out.
+    `unclear` are required or assumed packages that are not installed here, `bundles` the packed files that may hold
+    modules, and `beside` the modules that lie beside what was packed and were left out, by name.
     """
 
     brought: frozenset[str]
     known: frozenset[str]
-    doubts: tuple[str, ...]
+    unclear: tuple[str, ...]
+    has_requirements: bool
+    has_unnamed_requirements: bool
+    modules: Modules
     bundles: Bundles
     beside: Mapping[str, Path]
 
@@ -44,17 +50,18 @@ class Evidence:
         requirements = required(tree, manifest)
         vouched = {canonicalize_name(name) for name in assumed(manifest)}
         brought = frozenset(sys.stdlib_module_names) | servers.EVERY_SERVER | provided(requirements | vouched)
-        doubts = [*_of_code(modules)]
         # A name that was assumed is a module's where one is imported by it; else it is a package's.
-        imported = {canonicalize_name(name) for name in top_names(imports)}
-        if unclear := unknown({*requirements, *(vouched - imported)}):
-            doubts.append(f"It may come with {_listed(unclear)}: what that brings is not known on this machine.")
-        if brings_unnamed(tree, manifest):
-            doubts.append("It may come with a line of the requirements that lint does not follow.")
-        if requirements_member(tree, manifest) not in tree.sizes:
-            doubts.append("No requirements say what the model needs: the server must have it.")
-        known = brought | installed().keys() | servers.SOME_SERVERS
-        return cls(brought, known, tuple(doubts), Bundles(tree), tree.beside)
+        imported = {canonicalize_name(name) for name in top_names(imports)} if vouched else set()
+        return cls(
+            brought=brought,
+            known=brought | installed().keys() | servers.SOME_SERVERS,
+            unclear=tuple(unknown({*requirements, *(vouched - imported)})),
+            has_requirements=requirements_member(tree, manifest) in tree.sizes,
+            has_unnamed_requirements=brings_unnamed(tree, manifest),
+            modules=modules,
+            bundles=Bundles(tree),
+            beside=tree.beside,
+        )
 
     def doubt(self, module: str) -> str | None:
         """Why a module that nobody is known to bring may be there all the same; None when it surely is not."""
@@ -64,16 +71,29 @@ class Evidence:
             return unpacked
         if closed := self.bundles.closed():
             return f"{closed} may bring it: lint does not look into that file."
-        return next(iter(self.doubts), None)
+        return next(iter(self._doubts), None)
 
     def unpacked(self, module: str) -> str | None:
         """The packed file that has the module, in a sentence."""
         member = self.bundles.holding(module)
         return f"{member} has it, and the handler must unpack that or put it on sys.path first." if member else None
 
+    @cached_property
+    def _doubts(self) -> tuple[str, ...]:
+        """Sentences about any module; the code is looked through only when one is needed."""
+        doubts = [*_of_code(self.modules)]
+        if self.unclear:
+            doubts.append(f"It may come with {_listed(self.unclear)}, whose modules are not known on this machine.")
+        if self.has_unnamed_requirements:
+            doubts.append("It may come with a line of the requirements that lint does not follow.")
+        if not self.has_requirements:
+            doubts.append("No requirements say what the model needs: the server must have it.")
+        return tuple(doubts)
 
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:SHOWN_NAMES]) + (" and others" if len(names) > SHOWN_NAMES else "")
+    return shown if len(names) == 1 else f"one of {shown}"
 
 
 def _of_code(modules: Modules) -> list[str]:

@@ -8,26 +8,25 @@ from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import marsmith.lint
-from marsmith.cli.archiver import COMMAND, OWN_OPTIONS
+from marsmith.cli.archiver import OWN_OPTIONS
 from marsmith.cli.archiver import archive as command
 from marsmith.errors import ArchiveError, LintError
 from marsmith.lint.findings import RULES, Finding, Rule
 from tests.packaging.archiver.packing import (
+    APP,
     manifest,
     names,
     pack,
+    run_command,
     write,
 )
 
-APP = typer.Typer(add_completion=False)
-APP.command(**COMMAND)(command)
-
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(APP, [*arguments, "--model-name", "m", "--handler", "handler.py"])
+    return run_command(*arguments, "--model-name", "m", "--handler", "handler.py")
 
 
 def test_the_command_takes_every_flag_of_torch_model_archiver(monkeypatch: pytest.MonkeyPatch) -> None:
