@@ -25,8 +25,7 @@ MODULE_IMPORTS: dict[str, frozenset[str]] = {
     "ts.torch_handler.image_classifier": frozenset({"captum", "torchvision"}),
     "ts.torch_handler.image_segmenter": frozenset({"captum", "torchvision"}),
     "ts.torch_handler.object_detector": frozenset({"captum", "torchvision"}),
-    "ts.torch_handler.text_handler": frozenset({"captum", "torchtext"}),
-    "ts.torch_handler.text_classifier": frozenset({"captum", "torchtext"}),
-    "ts.handler_utils.text_utils": frozenset({"torchtext"}),
+    "ts.torch_handler.text_handler": frozenset({"captum"}),
+    "ts.torch_handler.text_classifier": frozenset({"captum"}),
 }
 HANDLERS = "ts.torch_handler"
