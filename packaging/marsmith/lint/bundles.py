@@ -15,6 +15,8 @@ TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 MODULE_SUFFIXES = (".py", ".pyc", ".so", ".pyd")
 # A zip file is read whole for the names in its directory, some 100,000 at most; a larger one stays closed.
 MAX_BUNDLE_BYTES = 8 << 20
+# An archive has one or two such files; so many are read, and the rest stays closed.
+MAX_BUNDLES = 20
 
 
 class Bundles:
@@ -35,11 +37,10 @@ class Bundles:
     @cached_property
     def _names(self) -> dict[str, frozenset[str] | None]:
         """The names of modules, and of folders that hold any, in each packed file; None where they are not known."""
-        return {
-            member: self._names_in(member)
-            for member in self._tree.files
-            if member.lower().endswith((*ZIP_SUFFIXES, *TAR_SUFFIXES))
-        }
+        suffixes = (*ZIP_SUFFIXES, *TAR_SUFFIXES)
+        members = [member for member in self._tree.files if member.lower().endswith(suffixes)]
+        read = {member: self._names_in(member) for member in members[:MAX_BUNDLES]}
+        return read | dict.fromkeys(members[MAX_BUNDLES : MAX_BUNDLES + 1])
 
     def _names_in(self, member: str) -> frozenset[str] | None:
         if not member.lower().endswith(ZIP_SUFFIXES) or self._tree.sizes[member] > MAX_BUNDLE_BYTES:

@@ -98,13 +98,13 @@ def _listed(names: Sequence[str]) -> str:
 
 def _of_code(modules: Modules) -> list[str]:
     """What the code does that may bring modules from elsewhere."""
-    doubts = []
-    nodes = [node for tree in modules.parsed.values() for node in ast.walk(tree)]
-    if any(isinstance(node, ast.Constant) and _installs(node.value) for node in nodes):
-        doubts.append("The code seems to install packages itself.")
-    if any(_changes_path(node) for node in nodes):
-        doubts.append("The code changes sys.path, and may find it there.")
-    return doubts
+    doubts: dict[str, None] = {}
+    for node in (node for tree in modules.parsed.values() for node in ast.walk(tree)):
+        if isinstance(node, ast.Constant) and _installs(node.value):
+            doubts["The code seems to install packages itself."] = None
+        elif _changes_path(node):
+            doubts["The code changes sys.path, and may find it there."] = None
+    return list(doubts)
 
 
 def _installs(value: object) -> bool:

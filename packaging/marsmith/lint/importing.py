@@ -147,7 +147,7 @@ def _in_turn(body: list[ast.stmt], place: _Place) -> Iterator[tuple[ast.AST, _Pl
     """The statements of a function: what follows one that may return may not run."""
     for statement in body:
         yield statement, place
-        if any(isinstance(inner, ast.Return) for inner in ast.walk(statement)):
+        if place.runs and place.entered and any(isinstance(inner, ast.Return) for inner in ast.walk(statement)):
             place = place.maybe()
 
 

@@ -108,5 +108,8 @@ def test_a_packed_file_that_is_too_large_to_be_read_may_bring_anything(
     write(here / "weights.zip", "x" * 100)
     files = {"requirements_file": "requirements.txt", "extra_files": "weights.zip"}
     assert "acmelib" in refused(**files)  # it is not a zip file, and holds nothing
-    monkeypatch.setattr(bundles, "MAX_BUNDLE_BYTES", 99)
-    assert "M111" in found(pack(**files).warnings)
+    with monkeypatch.context() as patch:
+        patch.setattr(bundles, "MAX_BUNDLE_BYTES", 99)
+        assert "M111" in found(pack(**files).warnings)
+    monkeypatch.setattr(bundles, "MAX_BUNDLES", 0)
+    assert "M111" in found(pack(**files, force=True).warnings)
