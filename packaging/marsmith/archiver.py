@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import gzip
 import json
@@ -15,19 +16,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from marsmith import mar
+from marsmith.assumptions import WARN, record
 from marsmith.atomic import atomic
 from marsmith.errors import ArchiveError
 from marsmith.lint.entry import BUILT_IN_HANDLERS
 from marsmith.lint.findings import Finding, refuse
 from marsmith.manifest import ARCHIVER_VERSION, CREATED_ON
+from marsmith.neighbours import neighbours
 from marsmith.sources import Sources
 from marsmith.untrusted import printable
 from marsmith.values import name_fault, version_fault
 
 Format = Literal["default", "zip-store", "tgz", "no-archive"]
+Lint = Literal["refuse", "warn"]
 
 ENDINGS: dict[str, str] = {"default": ".mar", "zip-store": ".mar", "tgz": ".tar.gz", "no-archive": ""}
 # The handlers that TorchServe brings: these names are no files.
@@ -68,14 +72,18 @@ def archive(
     force: bool = False,
     requirements_file: OptionalPath = None,
     config_file: OptionalPath = None,
+    assume: Sequence[str] = (),
+    lint: Lint = "refuse",
 ) -> Archived:
-    """Pack files as torch-model-archiver 0.12 does; the arguments are its flags.
+    """Pack files as torch-model-archiver 0.12 does; the arguments are its flags, but for the last two.
 
     `extra_files` as a string is split at commas; as a sequence, each element is one path or glob. An empty string is as
-    good as None. Raises ArchiveError, or LintError for what would not serve; then nothing is written.
+    good as None. `assume` names modules or packages that the server has. With `lint` "warn", what lint finds is
+    returned and nothing refused. Both are recorded in the manifest. Raises ArchiveError, or LintError for what would
+    not serve; then nothing is written.
     """
     _check_names(model_name, version, handler)
-    _check_choices(runtime, archive_format)
+    _check_choices(runtime, archive_format, lint)
     output = Path(export_path) / f"{model_name}{ENDINGS[archive_format]}"
     named = {
         "serialized file": serialized_file,
@@ -90,9 +98,9 @@ def archive(
                 _check_output(output, archive_format, force)
         members: dict[PurePosixPath, mar.Source] = {
             **_collect(output, _handler_file(handler, runtime), files, extra_files),
-            PurePosixPath(mar.MANIFEST): _manifest(model_name, handler, version, runtime, files),
+            PurePosixPath(mar.MANIFEST): _manifest(model_name, handler, version, runtime, files, record(assume, lint)),
         }
-        warnings = _lint(members, str(output))
+        warnings = _lint(members, None if lint == WARN else str(output))
     except OSError as error:
         raise ArchiveError(f"{error.filename or output} cannot be read: {error.strerror or error}.") from None
     try:
@@ -118,8 +126,12 @@ def _check_names(model_name: str, version: str, handler: str) -> None:
             raise ArchiveError(f"The {what} {printable(value)} has control characters: leave them out.")
 
 
-def _check_choices(runtime: str, archive_format: str) -> None:
-    for what, value, choices in (("runtime", runtime, STOCK), ("archive format", archive_format, ENDINGS)):
+def _check_choices(runtime: str, archive_format: str, lint: str) -> None:
+    for what, value, choices in (
+        ("runtime", runtime, STOCK),
+        ("archive format", archive_format, ENDINGS),
+        ("use of lint", lint, get_args(Lint)),
+    ):
         if value not in choices:
             raise ArchiveError(f"There is no {what} {value!r}: use one of {', '.join(choices)}.")
 
@@ -173,8 +185,13 @@ def _collect(
     return sources.members
 
 
-def _manifest(model_name: str, handler: str, version: str, runtime: str, files: Mapping[str, Path]) -> bytes:
-    """MANIFEST.json with the keys in torch-model-archiver's order; ASCII, since a worker reads it in its own locale."""
+def _manifest(
+    model_name: str, handler: str, version: str, runtime: str, files: Mapping[str, Path], recorded: Mapping[str, Any]
+) -> bytes:
+    """MANIFEST.json with the keys in torch-model-archiver's order; ASCII, since a worker reads it in its own locale.
+
+    What is `recorded` stands behind them.
+    """
     names = {what: path.name for what, path in files.items()}
     model = {
         "modelName": model_name,
@@ -190,17 +207,19 @@ def _manifest(model_name: str, handler: str, version: str, runtime: str, files: 
         "runtime": runtime,
         "model": {key: value for key, value in model.items() if value is not None},
         "archiverVersion": ARCHIVER_VERSION,
+        **recorded,
     }
     return json.dumps(manifest, indent=2).encode("ascii")
 
 
-def _lint(members: mar.Members, what: str) -> list[Finding]:
-    """The warnings about what is to be packed. Raises LintError for an error."""
+def _lint(members: mar.Members, what: str | None) -> list[Finding]:
+    """What lint finds in what is to be packed. Raises LintError for an error, unless `what`, its name, is None."""
     from marsmith.lint import lint
     from marsmith.lint.tree import Tree
 
-    findings = lint(Tree.of(members))
-    refuse(findings, what)
+    findings = lint(dataclasses.replace(Tree.of(members), beside=neighbours(members)))
+    if what is not None:
+        refuse(findings, what)
     return findings
 
 

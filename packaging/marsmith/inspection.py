@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from marsmith import mar
 from marsmith.accuracy import Accuracy
+from marsmith.assumptions import assumed, lint_was_overruled
 from marsmith.digest import file_sha256
 from marsmith.errors import ArchiveError
 from marsmith.limits import MAX_GOLDEN_BYTES, MAX_PAPER_BYTES
@@ -25,7 +26,8 @@ class Card:
     """An archive at a glance. `size` is in bytes; `config` is model-config.yaml; `golden` counts golden requests.
 
     `accuracy` is what the build of a quantised network measured, empty for others. `signature` names the key that the
-    archive says it was signed with: only `marsmith verify` proves it.
+    archive says it was signed with: only `marsmith verify` proves it. `assumed` are the packages that its packer said
+    the server has; `lint_overruled` says that it was packed whatever lint found.
     """
 
     name: str
@@ -41,6 +43,8 @@ class Card:
     accuracy: dict[str, Any]
     signature: str
     license: str
+    assumed: list[str]
+    lint_overruled: bool
     config: dict[str, Any]
     members: int
     size: int
@@ -76,6 +80,8 @@ def inspect(path: Path) -> Card:
             accuracy=_numbers(paper(mar.ACCURACY)),
             signature=_signature(paper(mar.SIGNATURE)),
             license=_license(paper(mar.SBOM)),
+            assumed=[printable(name) for name in assumed(manifest)],
+            lint_overruled=lint_was_overruled(manifest),
             config=mar.read_yaml(path, str(model.get("configFile"))),
             members=len(set(zip_file.namelist())),
             size=path.stat().st_size,

@@ -90,6 +90,8 @@ def card(details: Card) -> Table:
             f"{details.config.get('batchSize', 1)} requests, {details.config.get('maxBatchDelay', 100)} ms",
         ),
         ("requirements", ", ".join(details.requirements) or "none"),
+        *([("assumed on the server", ", ".join(details.assumed))] if details.assumed else []),
+        *([("lint", "overruled by --lint warn")] if details.lint_overruled else []),
         ("licence", details.license),
         ("golden requests", details.golden),
         ("signature", details.signature),

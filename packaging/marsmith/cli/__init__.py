@@ -17,9 +17,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.command()(archives.build)
+app.command(**archiver.COMMAND)(archiver.archive)
 for command in (
-    archives.build,
-    archiver.archive,
     trust.lint,
     trust.verify,
     trust.sign,

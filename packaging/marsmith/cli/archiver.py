@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
+from marsmith.cli.argparsing import likened
 from marsmith.cli.console import AsJson, dump, escape, out, print_warnings
+
+# What torch-model-archiver does not have: a beginning that fits one of its options never means these.
+OWN_OPTIONS = ("--assume", "--lint", "--json")
+COMMAND: dict[str, Any] = {
+    "cls": likened(*OWN_OPTIONS),
+    "context_settings": {"help_option_names": ["--help", "-h"]},
+}
 
 
 def archive(
@@ -34,11 +42,18 @@ def archive(
     config_file: Annotated[
         str | None, typer.Option("--config-file", "-c", help="The model's configuration, a YAML file.")
     ] = None,
+    assume: Annotated[
+        list[str],
+        typer.Option(help="A module or package that the server has and this machine has not. May be repeated."),
+    ] = [],  # noqa: B006 - typer reads it, nobody writes it
+    lint: Annotated[
+        Literal["refuse", "warn"], typer.Option(help="What to do about an archive that lint finds an error in.")
+    ] = "refuse",
     as_json: AsJson = False,
 ) -> None:
     """Pack a handler and its files as torch-model-archiver does, with the same flags.
 
-    What TorchServe would stumble over is refused instead of packed.
+    What TorchServe surely fails with is refused instead of packed.
     """
     import dataclasses
 
@@ -58,6 +73,8 @@ def archive(
         force=force,
         requirements_file=requirements_file,
         config_file=config_file,
+        assume=assume,
+        lint=lint,
     )
     print_warnings(archived.warnings)
     if as_json:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from marsmith.lint.findings import Finding
-from marsmith.lint.imports import source_of
+from marsmith.lint.importing import source_of
 from marsmith.lint.modules import Modules, bindings, classes
 
 # Who defines one of these answers explanations, or may.

@@ -1,103 +1,64 @@
-"""M107: imports that would not resolve in the worker, where TorchServe hides the reason (pytorch/serve#1010, #849)."""
+"""M107, M111 and M113: imports that would not resolve in the worker, where TorchServe hides the reason.
+
+pytorch/serve#1010, pytorch/serve#849.
+"""
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterable, Iterator
-from functools import cache
-from importlib.metadata import packages_distributions
+from collections.abc import Callable, Iterable, Iterator
 
+from marsmith.lint import servers
+from marsmith.lint.evidence import Evidence
 from marsmith.lint.findings import Finding
-from marsmith.lint.modules import Modules, is_never_run, last_name
+from marsmith.lint.importing import Import, Imported, Imports, source_of, targets
+from marsmith.lint.modules import Modules
+from marsmith.lint.packages import installed, provided
 
-# What a TorchServe server brings: its own dependencies, and what its requirements/common.txt and torch_linux.txt add.
-WORKER_MODULES = frozenset(
-    {"PIL", "captum", "model_archiver", "numpy", "packaging", "psutil", "requests", "torch", "torchaudio", "torchtext"}
-    | {"torchvision", "ts", "yaml"}
-)
-# Packages that are imported by another name than they are installed by, where that cannot be looked up here.
-IMPORT_NAMES = {
-    "beautifulsoup4": "bs4",
-    "faiss-cpu": "faiss",
-    "onnxruntime-gpu": "onnxruntime",
-    "opencv-contrib-python": "cv2",
-    "opencv-contrib-python-headless": "cv2",
-    "opencv-python": "cv2",
-    "opencv-python-headless": "cv2",
-    "pillow": "PIL",
-    "pillow-simd": "PIL",
-    "protobuf": "google",
-    "pycryptodome": "Crypto",
-    "pymupdf": "fitz",
-    "python-dateutil": "dateutil",
-    "python-dotenv": "dotenv",
-    "python-json-logger": "pythonjsonlogger",
-    "pyyaml": "yaml",
-    "scikit-image": "skimage",
-    "scikit-learn": "sklearn",
-}
-CATCHING = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
-# An `if` that asks one of these chooses between modules that are not all there.
-CONDITIONS = frozenset({"version_info", "platform", "name", "find_spec", "machine", "system"})
 # The archive's folder of what is no code of Marsmith, a recipe's extra files among it.
 MODEL = "model"
 
-Import = ast.Import | ast.ImportFrom
-
-
-@cache
-def installed() -> dict[str, frozenset[str]]:
-    """Each top-level module that is installed here, with the canonical names of the packages that brought it.
-
-    From the packages' own lists: asking the import system would find the current directory too.
-    """
-    return {module: frozenset(map(_canonical, names)) for module, names in packages_distributions().items()}
-
-
-def _canonical(name: str) -> str:
-    from packaging.utils import canonicalize_name
-
-    return canonicalize_name(name)
-
-
-def provided(requirements: Iterable[str]) -> frozenset[str]:
-    """The top-level modules that the packages of these canonical names bring."""
-    modules: set[str] = set()
-    for name in requirements:
-        known = {module for module, packages in installed().items() if name in packages}
-        modules |= known or {IMPORT_NAMES.get(name, name.replace("-", "_").replace(".", "_"))}
-    return frozenset(modules)
-
 
 def lint_imports(
-    modules: Modules, requirements: Iterable[str], roots: Iterable[str], *, recipe: bool = False
+    modules: Modules, imports: Imports, evidence: Evidence, roots: Iterable[str], *, recipe: bool = False
 ) -> Iterator[Finding]:
     """A finding for each import that neither the archive, nor this environment, nor a requirement resolves.
 
-    `requirements` are canonical package names, `roots` the members that the worker imports itself. An error is what
-    runs when the worker loads, and everything in the roots; a warning is what may never run. An import that the code
-    expects to fail is left alone. With `recipe`, the remedy is said in a recipe's keys.
+    `roots` are the members that the worker imports itself. An error is what surely runs when the worker loads or
+    TorchServe calls the handler, and surely fails; a warning is what may never run, or what the server may have. With
+    `recipe`, the remedy is said in a recipe's keys.
     """
-    known = frozenset(sys.stdlib_module_names) | installed().keys() | WORKER_MODULES | provided(requirements)
     roots = frozenset(roots)
-    loaded = _loaded(modules, roots)
-    for member, tree in modules.parsed.items():
-        certain = set(expected_imports(tree, at_load=member not in roots)) if member in loaded else set()
-        found: dict[tuple[str, bool], Import] = {}
-        for node in sorted(expected_imports(tree), key=lambda one: one.lineno):
-            for name in _unresolved(node, member, modules, known):
-                found.setdefault((name, node in certain), node)
-        for (name, is_certain), node in found.items():
+
+    def is_certain(member: str, one: Imported) -> bool:
+        return one.certain_in_entry if member in roots else one.certain
+
+    loaded = _loaded(modules, imports, roots, is_certain)
+    for member, found in imports.items():
+        lacking: dict[tuple[str, str | None, bool], Import] = {}
+        for one in found:
+            certain = member in loaded and is_certain(member, one)
+            for name in _unresolved(one.node, member, modules, evidence.known):
+                doubt = _doubt(name, one.node, modules, evidence)
+                lacking.setdefault((name, doubt, certain), one.node)
+        for (name, doubt, certain), node in lacking.items():
             yield Finding(
-                "M107" if is_certain else "M111",
+                "M107" if certain and doubt is None else "M111",
                 f"{member}:{node.lineno}",
-                f"The import of {name} does not resolve.",
-                _remedy(node, name, modules, recipe=recipe),
+                " ".join(filter(None, [f"The import of {name} does not resolve.", doubt])),
+                _remedy(node, name, modules, evidence, recipe=recipe),
             )
 
 
-def _remedy(node: Import, name: str, modules: Modules, *, recipe: bool) -> str:
+def _doubt(name: str, node: Import, modules: Modules, evidence: Evidence) -> str | None:
+    """Why what is lacking may be there all the same: the archive's own packages are known down to the last module."""
+    if (isinstance(node, ast.ImportFrom) and node.level) or not name.replace(".", "_").isidentifier():
+        return None
+    return evidence.unpacked(name) if name.partition(".")[0] in modules else evidence.doubt(name)
+
+
+def _remedy(node: Import, name: str, modules: Modules, evidence: Evidence, *, recipe: bool) -> str:
     """What to do about an import; of a module that lies in the archive's model/, by what name it is imported."""
     named = [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom):
@@ -111,100 +72,88 @@ def _remedy(node: Import, name: str, modules: Modules, *, recipe: bool) -> str:
             f"Name a module of your own in the recipe's key extra_files and import it as {MODEL}.NAME, require a "
             "package in its key requirements, or correct the name."
         )
+    top = name.partition(".")[0]
+    if left_out := evidence.beside.get(top):
+        return f"{left_out} was not packed: name it in --extra-files, or say --assume {top} when the server has it."
+    if top.isidentifier() and top not in modules:
+        return (
+            "Pack the module, require its package in requirements.txt, say --assume "
+            f"{top} when the server has it, or correct the name."
+        )
     return "Pack the module, require its package in requirements.txt, or correct the name."
 
 
-def unrequired(modules: Modules, requirements: Iterable[str], roots: Iterable[str]) -> Iterator[tuple[str, str]]:
+def lint_servers(
+    modules: Modules, imports: Imports, evidence: Evidence, built_in: str | None = None
+) -> Iterator[Finding]:
+    """A warning for each module that is imported, but that not every server has; `built_in` is TorchServe's handler.
+
+    An import that the code expects to fail is left alone.
+    """
+    wanted: dict[str, tuple[str, str]] = {}
+    if built_in:
+        for name in servers.MODULE_IMPORTS.get(f"{servers.HANDLERS}.{built_in}", ()):
+            wanted[name] = (built_in, f"The handler {built_in} imports it.")
+    for member, found in imports.items():
+        for one in found:
+            where = f"{member}:{one.node.lineno}"
+            for target in targets(one.node, member):
+                top = target.partition(".")[0]
+                if top in servers.SOME_SERVERS:
+                    wanted.setdefault(top, (where, ""))
+                for name in servers.MODULE_IMPORTS.get(target, ()):
+                    wanted.setdefault(name, (where, f"{target} imports it."))
+    for name, (where, reason) in sorted(wanted.items()):
+        if name not in evidence.brought and name not in modules:
+            yield Finding(
+                "M113",
+                where,
+                " ".join(filter(None, [f"Not every server has {name}.", reason])),
+                "TorchServe's own image has it; pip install torchserve, marsmith serve and the ARM64 image do not bring"
+                f" it: install it where the archive is served, and pack with --assume {name}.",
+            )
+
+
+def unrequired(
+    modules: Modules, imports: Imports, requirements: Iterable[str], roots: Iterable[str]
+) -> Iterator[tuple[str, str]]:
     """Each module that is installed here, but that neither a server nor a requirement brings, with where it is needed.
 
-    The arguments are those of `lint_imports`.
+    `requirements` are canonical package names; the other arguments are those of `lint_imports`.
     """
     roots = frozenset(roots)
-    brought = frozenset(sys.stdlib_module_names) | WORKER_MODULES | provided(requirements)
+    brought = frozenset(sys.stdlib_module_names) | servers.KNOWN | provided(requirements)
     found: dict[str, str] = {}
-    for member in sorted(_loaded(modules, roots)):
-        for node in expected_imports(modules.parsed[member], at_load=member not in roots):
-            if isinstance(node, ast.ImportFrom) and node.level:
+    for member in sorted(_loaded(modules, imports, roots, lambda _, one: one.at_load)):
+        for one in imports[member]:
+            if not (one.at_load or member in roots) or (isinstance(one.node, ast.ImportFrom) and one.node.level):
                 continue
-            for name in _targets(node, member)[: 1 if isinstance(node, ast.ImportFrom) else None]:
+            for name in targets(one.node, member)[: 1 if isinstance(one.node, ast.ImportFrom) else None]:
                 top = name.partition(".")[0]
                 if top in installed() and top not in brought and top not in modules:
-                    found.setdefault(top, f"{member}:{node.lineno}")
+                    found.setdefault(top, f"{member}:{one.node.lineno}")
     yield from sorted(found.items())
 
 
-def _loaded(modules: Modules, roots: Iterable[str]) -> set[str]:
-    """The members that are imported, one by the other, before a worker is ready."""
+def _loaded(
+    modules: Modules, imports: Imports, roots: Iterable[str], runs: Callable[[str, Imported], bool]
+) -> set[str]:
+    """The members that are imported, one by the other, by the imports that run."""
     loaded: set[str] = set()
     pending = list(roots)
     while pending:
         member = pending.pop()
-        if member in loaded or member not in modules.parsed:
+        if member in loaded or member not in imports:
             continue
         loaded.add(member)
-        for node in expected_imports(modules.parsed[member], at_load=True):
-            for name in _targets(node, member):
+        for one in imports[member]:
+            if not runs(member, one):
+                continue
+            for name in targets(one.node, member):
                 parts = name.split(".")
                 packages = (".".join(parts[:depth]) for depth in range(1, len(parts) + 1))
                 pending += [modules.members[package] for package in packages if package in modules.members]
     return loaded
-
-
-def _targets(node: Import, member: str) -> list[str]:
-    """All that a statement may import: the module that it names, and what could be a module in it."""
-    if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
-    source = source_of(node, member)
-    return [source, *(f"{source}.{alias.name}" for alias in node.names)] if source else []
-
-
-def source_of(node: ast.ImportFrom, member: str) -> str | None:
-    """The whole name of the module that a `from` names; None when it leaves the file's package."""
-    if not node.level:
-        return node.module
-    parents = member.split("/")[:-1]
-    kept = len(parents) - node.level + 1
-    return ".".join([*parents[:kept], *filter(None, [node.module])]) if kept > 0 else None
-
-
-def expected_imports(tree: ast.Module, *, at_load: bool = False) -> Iterator[Import]:
-    """The imports that the code relies on, in no order; `at_load` only those outside functions."""
-    stack: list[ast.AST] = [tree]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node
-        elif not (at_load and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
-            stack.extend(_relied_on(node))
-
-
-def _relied_on(node: ast.AST) -> Iterable[ast.AST]:
-    """The children of a node whose failing imports would fail the module."""
-    if isinstance(node, ast.Try | ast.TryStar) and any(_catches(handler.type) for handler in node.handlers):
-        return node.finalbody
-    if isinstance(node, ast.If) and is_never_run(node.test):
-        return node.orelse
-    if isinstance(node, ast.If) and _chooses(node.test):
-        return []
-    if isinstance(node, ast.With | ast.AsyncWith) and any(_suppresses(item.context_expr) for item in node.items):
-        return []
-    return ast.iter_child_nodes(node)
-
-
-def _catches(caught: ast.expr | None) -> bool:
-    kinds = caught.elts if isinstance(caught, ast.Tuple) else [caught]
-    return caught is None or any(last_name(kind) in CATCHING for kind in kinds)
-
-
-def _chooses(test: ast.expr) -> bool:
-    return any(
-        isinstance(node, ast.Attribute | ast.Name) and (last_name(node) in CONDITIONS or "available" in last_name(node))
-        for node in ast.walk(test)
-    )
-
-
-def _suppresses(context: ast.expr) -> bool:
-    return isinstance(context, ast.Call) and last_name(context.func) == "suppress" and any(map(_catches, context.args))
 
 
 def _unresolved(node: Import, member: str, modules: Modules, known: frozenset[str]) -> Iterator[str]:

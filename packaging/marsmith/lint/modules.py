@@ -141,8 +141,8 @@ def scope(owner: ast.Module | ast.ClassDef) -> Iterator[ast.AST]:
 
 def is_never_run(test: ast.expr) -> bool:
     """Whether an `if` asks for TYPE_CHECKING, or whether the module is the main program."""
-    if isinstance(test, ast.Compare):
-        return isinstance(test.left, ast.Name) and test.left.id == "__name__"
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
+        return any(isinstance(side, ast.Name) and side.id == "__name__" for side in (test.left, *test.comparators))
     return last_name(test) == "TYPE_CHECKING"
 
 

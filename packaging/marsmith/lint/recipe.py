@@ -18,9 +18,11 @@ from marsmith.limits import MAX_HEAD_BYTES, MAX_SAMPLE_BYTES
 from marsmith.lint import lint
 from marsmith.lint.explaining import lint_explaining
 from marsmith.lint.findings import Finding
-from marsmith.lint.imports import installed, unrequired
+from marsmith.lint.importing import collect
+from marsmith.lint.imports import unrequired
 from marsmith.lint.manifest import read_manifest
 from marsmith.lint.modules import Modules, parse
+from marsmith.lint.packages import installed
 from marsmith.lint.pickles import kind_of
 from marsmith.lint.requirements import is_servers_own, required
 from marsmith.lint.sources import lint_sources
@@ -81,7 +83,8 @@ def _lint_files(recipe: Recipe) -> Iterator[Finding]:
 
 def _lint_packages(recipe: Recipe, tree: Tree, modules: Modules) -> Iterator[Finding]:
     """What the worker imports, and what is installed where the golden requests will be asked."""
-    for module, where in unrequired(modules, required(tree, read_manifest(tree)), [recipe.entry]):
+    packages = required(tree, read_manifest(tree))
+    for module, where in unrequired(modules, collect(modules.parsed), packages, [recipe.entry]):
         pins = [f"{name}=={version(name)}" for name in sorted(installed()[module])]
         yield Finding(
             "M607",

@@ -18,17 +18,21 @@ from marsmith.lint.findings import Finding
 from marsmith.lint.manifest import named
 from marsmith.lint.tree import Tree
 
-# What the server's image brings; --target would download it again beside the one that is there (pytorch/serve#2238).
-SERVERS_OWN = frozenset(
-    {"torch", "torchaudio", "torchserve", "torchtext", "torchvision", "torch-model-archiver", "torch-workflow-archiver"}
-)
-SERVERS_OWN_PREFIX = "nvidia-"
+# What no server starts a worker without; --target would download it again and hide it (pytorch/serve#2238).
+INDISPENSABLE = frozenset({"torch", "torchserve"})
+INDISPENSABLE_PREFIX = "nvidia-"
+# What requires torch, so that --target downloads torch as well, and what only some servers have.
+COMPANIONS = frozenset({"torchaudio", "torchtext", "torchvision"})
+# What makes archives, and requires nothing of them.
+PACKERS = frozenset({"torch-model-archiver", "torch-workflow-archiver"})
 # Options that pip takes in a requirements file (pip's documentation, "Requirements File Format").
 OPTIONS = frozenset(
     {"-i", "--index-url", "--extra-index-url", "--no-index", "-c", "--constraint", "-r", "--requirement", "-e"}
     | {"--editable", "-f", "--find-links", "--no-binary", "--only-binary", "--prefer-binary", "--require-hashes"}
     | {"--pre", "--trusted-host", "--use-feature"}
 )
+# Of those, the ones that say how to install, and not what.
+SILENT_OPTIONS = OPTIONS - {"-r", "--requirement", "-e", "--editable"}
 FILE_OPTIONS = frozenset({"-c", "--constraint", "-r", "--requirement"})
 PER_REQUIREMENT_OPTION = re.compile(r"\s--(?:hash|config-settings?|global-option)\b.*", re.DOTALL)
 COMMENT = re.compile(r"(?:^|\s)#.*")
@@ -70,6 +74,12 @@ def required(tree: Tree, manifest: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(canonicalize_name(line.requirement.name) for line in found if line.requirement)
 
 
+def brings_unnamed(tree: Tree, manifest: Mapping[str, Any]) -> bool:
+    """Whether a line of the requirements may bring packages that it does not name: a URL, a path, another file."""
+    found = lines(tree.text(requirements_member(tree, manifest)) or "")
+    return any(line.requirement is None and option_of(line.text) not in SILENT_OPTIONS for line in found)
+
+
 def requirements_member(tree: Tree, manifest: Mapping[str, Any]) -> str:
     """The requirements file: what the manifest names, else requirements.txt."""
     name = posixpath.normpath(named(manifest, "requirementsFile"))
@@ -100,8 +110,31 @@ def lint_requirements(tree: Tree, manifest: Mapping[str, Any]) -> list[Finding]:
 
 
 def is_servers_own(package: str) -> bool:
-    """Whether the server brings a package, by its canonical name."""
-    return package in SERVERS_OWN or package.startswith(SERVERS_OWN_PREFIX)
+    """Whether a package, by its canonical name, belongs on the server and not into an archive's requirements."""
+    return package in INDISPENSABLE | COMPANIONS | PACKERS or package.startswith(INDISPENSABLE_PREFIX)
+
+
+def _servers_own(name: str, where: str) -> Finding:
+    if name in COMPANIONS:
+        return Finding(
+            "M304",
+            where,
+            f"{name} requires torch, which would be downloaded with it at each registration and hide the server's own.",
+            f"Take the line out, and install {name} where the archive is served: not every server has it.",
+        )
+    if name in PACKERS:
+        return Finding(
+            "M304",
+            where,
+            f"{name} makes archives, and would be downloaded at each registration.",
+            "Take the line out: nothing that serves an archive needs it.",
+        )
+    return Finding(
+        "M304",
+        where,
+        f"{name} would be downloaded again at each registration and hide the server's own.",
+        "Take the line out: no TorchServe starts a worker without it.",
+    )
 
 
 def _lint_line(line: Line, where: str, tree: Tree) -> Iterator[Finding]:
@@ -112,12 +145,7 @@ def _lint_line(line: Line, where: str, tree: Tree) -> Iterator[Finding]:
         return
     name = canonicalize_name(requirement.name)
     if is_servers_own(name):
-        yield Finding(
-            "M304",
-            where,
-            f"{name} would be downloaded again at each registration and hide the server's own.",
-            "Take the line out: the server brings it.",
-        )
+        yield _servers_own(name, where)
     elif requirement.url:
         yield Finding("M302", where, f"{name} comes from a URL.", "Require a version from the index.")
     elif pinned(requirement) is None:
@@ -131,7 +159,8 @@ def _lint_line(line: Line, where: str, tree: Tree) -> Iterator[Finding]:
 
 def _lint_other(text: str, where: str, tree: Tree) -> Iterator[Finding]:
     """A line that is no requirement: an option, a URL, a path, or nothing that pip reads."""
-    option, _, value = text.partition("=" if "=" in text.split(maxsplit=1)[0] else " ")
+    option = option_of(text)
+    value = text.removeprefix(option).removeprefix("=")
     path = posixpath.normpath(value.strip() if option.startswith("-") else text.split(";")[0].strip())
     is_file = path in tree.sizes
     if option in FILE_OPTIONS and not is_file:
@@ -149,6 +178,11 @@ def _lint_other(text: str, where: str, tree: Tree) -> Iterator[Finding]:
             "The line is neither a requirement nor an option that pip knows, nor a file in the archive.",
             "Write NAME==VERSION (PEP 508).",
         )
+
+
+def option_of(text: str) -> str:
+    """The first word of a line, without the value that may be joined to it."""
+    return text.split(maxsplit=1)[0].partition("=")[0]
 
 
 def pinned(requirement: Requirement) -> str | None:

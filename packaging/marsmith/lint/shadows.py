@@ -6,11 +6,12 @@ import sys
 from collections.abc import Iterator
 
 from marsmith.lint.findings import Finding
-from marsmith.lint.imports import WORKER_MODULES, installed
 from marsmith.lint.modules import Modules
+from marsmith.lint.packages import installed
+from marsmith.lint.servers import KNOWN
 
 # Imported by TorchServe or by handlers, or run by Python itself at its start, whether or not they are installed here.
-RESERVED = WORKER_MODULES | {
+RESERVED = KNOWN | {
     "onnxruntime",
     "safetensors",
     "sitecustomize",

@@ -35,6 +35,7 @@ class Tree:
     `read` takes a name and how many bytes of its beginning to read, -1 for all. `faults` says of a member, or of
     ARCHIVE, why two readers may unpack it differently. A `sealed` tree is a whole archive; another one is still to be
     completed.
+    `beside` has the modules that lie on disk beside what is to be packed, by the names that they are imported by.
     """
 
     names: Sequence[str]
@@ -42,6 +43,7 @@ class Tree:
     read: Callable[[str, int], bytes]
     faults: Mapping[str, str] = field(default_factory=dict)
     sealed: bool = False
+    beside: Mapping[str, Path] = field(default_factory=dict)
 
     @classmethod
     def of(cls, members: mar.Members) -> Tree:

@@ -8,15 +8,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
+from typer.testing import CliRunner, Result
 
 from marsmith import mar
 from marsmith.archiver import Archived, archive
+from marsmith.cli.archiver import COMMAND
+from marsmith.cli.archiver import archive as command
 from marsmith.errors import ArchiveError, LintError
 
+APP = typer.Typer(add_completion=False)
+APP.command(**COMMAND)(command)
 HANDLER = "def handle(data, context):\n    return data\n"
 FORMATS = ("default", "zip-store", "tgz", "no-archive")
 ENDINGS = {"default": "m.mar", "zip-store": "m.mar", "tgz": "m.tar.gz", "no-archive": "m"}
 MIB = 1 << 20
+
+
+def run_command(*arguments: str) -> Result:
+    """Run `marsmith archive` with these arguments."""
+    return CliRunner().invoke(APP, list(arguments))
 
 
 def contents(path: Path) -> dict[str, bytes]:

@@ -8,25 +8,25 @@ from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import marsmith.lint
+from marsmith.cli.archiver import OWN_OPTIONS
 from marsmith.cli.archiver import archive as command
 from marsmith.errors import ArchiveError, LintError
 from marsmith.lint.findings import RULES, Finding, Rule
 from tests.packaging.archiver.packing import (
+    APP,
     manifest,
     names,
     pack,
+    run_command,
     write,
 )
 
-APP = typer.Typer(add_completion=False)
-APP.command()(command)
-
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(APP, [*arguments, "--model-name", "m", "--handler", "handler.py"])
+    return run_command(*arguments, "--model-name", "m", "--handler", "handler.py")
 
 
 def test_the_command_takes_every_flag_of_torch_model_archiver(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,9 +45,9 @@ def test_the_command_takes_every_flag_of_torch_model_archiver(monkeypatch: pytes
     with pytest.raises(Captured):
         ArgParser.export_model_args_parser()
     ours: dict[str, Any] = {one: option for option in typer.main.get_command(APP).params for one in option.opts}
-    assert set(ours) - {"--json"} == set(theirs) - {"-h", "--help"}
+    assert set(ours) - {*OWN_OPTIONS} == set(theirs) - {"-h", "--help"}
     hints = typing.get_type_hints(command)
-    for spelling in set(ours) - {"--json"}:
+    for spelling in set(ours) - {*OWN_OPTIONS}:
         assert ours[spelling].required == theirs[spelling].required
         choices = {one for one in typing.get_args(hints[theirs[spelling].dest]) if isinstance(one, str)}
         assert choices == set(theirs[spelling].choices or ())

@@ -22,7 +22,11 @@ TWO_CLASSES = "class One:\n    pass\n\n\nclass Two:\n    pass\n"
         ({"a.b.py": HANDLER}, {"handler": "a.b.py"}, "a.b"),
         ({"two.py": TWO_CLASSES}, {"handler": "two.py"}, "One, Two"),  # pytorch/serve#1260
         # pytorch/serve#1010
-        ({"absent.py": f"import no_such_module\n\n\n{HANDLER}"}, {"handler": "absent.py"}, "no_such_module"),
+        (
+            {"absent.py": f"import no_such_module\n\n\n{HANDLER}", "r.txt": "numpy\n"},
+            {"handler": "absent.py", "requirements_file": "r.txt"},
+            "no_such_module",
+        ),
         ({}, {"handler": "handler.py:predict"}, "predict"),  # pytorch/serve#463
         ({}, {"model_name": "a..b"}, "a..b"),
         ({}, {"version": "../x y"}, "../x y"),
