@@ -17,7 +17,7 @@ from types import TracebackType
 import psutil
 import requests
 
-from marsmith.client import direct_session
+from marsmith.address import direct_session
 from marsmith.configuration import Ports, effective_config
 from marsmith.errors import ServerError
 from marsmith.java import java_home
@@ -150,7 +150,9 @@ class Server:
     def _is_ready(self, name: str) -> bool:
         url = f"{self.ports.management_url}/models/{name}"
         try:
-            response = self._session.get(url, headers=self.headers("management"), timeout=REQUEST_TIMEOUT_S)
+            response = self._session.get(
+                url, headers=self.headers("management"), timeout=REQUEST_TIMEOUT_S, allow_redirects=False
+            )
         except (requests.RequestException, OSError, ValueError):  # ValueError: a key file half written
             return False
         if response.status_code == requests.codes.not_found:
@@ -167,7 +169,9 @@ class Server:
         """The process ids of a model's workers that run. Raises ServerError when the server does not say them."""
         url = f"{self.ports.management_url}/models/{name}"
         try:
-            response = self._session.get(url, headers=self.headers("management"), timeout=REQUEST_TIMEOUT_S)
+            response = self._session.get(
+                url, headers=self.headers("management"), timeout=REQUEST_TIMEOUT_S, allow_redirects=False
+            )
             (model,) = response.json()
         except (requests.RequestException, ValueError) as error:
             raise ServerError(

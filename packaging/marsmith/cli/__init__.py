@@ -8,7 +8,7 @@ import sys
 import typer
 
 from marsmith.cli import archiver, archives, deploy, image, serving, trust, tuning
-from marsmith.cli.console import err, escape
+from marsmith.cli.console import err, escape, forgive_encodings
 from marsmith.errors import MarsmithError
 
 app = typer.Typer(
@@ -43,6 +43,7 @@ def main() -> None:
 
     SIGTERM and SIGHUP end a command as Ctrl-C does, so that servers and half-written files go with it.
     """
+    forgive_encodings()
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:

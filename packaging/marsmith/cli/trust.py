@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from marsmith.cli.console import Archive, AsJson, Key, RequireSignature, Token, bearer, dump, err, out, status
+from marsmith.cli.console import Archive, AsJson, Ca, Key, RequireSignature, Token, bearer, dump, err, out, status
 
 
 def lint(
@@ -108,6 +108,7 @@ def replay(
     archive: Archive,
     server: Annotated[str | None, typer.Option(help="Ask this running server instead of a worker.")] = None,
     token: Token = None,
+    ca: Ca = None,
     as_json: AsJson = False,
 ) -> None:
     """Replay an archive's golden requests in TorchServe's real worker, offline, or on a running server."""
@@ -116,7 +117,7 @@ def replay(
 
     with status() as progress:
         progress("asking the golden requests")
-        outcomes = list(on_server(archive, server, bearer(token))) if server else in_worker(archive)
+        outcomes = list(on_server(archive, server, bearer(token), ca)) if server else in_worker(archive)
     if as_json:
         dump([{**dataclasses.asdict(one), "ok": one.ok} for one in outcomes])
     elif outcomes:
