@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from marsmith import mar
-from marsmith.configuration import effective_config
+from marsmith.configuration import UTF8, effective_config
 from marsmith.container.cpu import Cpu
 from marsmith.container.settings import DRAINING, MODELS, Settings
 from marsmith.cores import intra_op_threads
@@ -96,6 +96,7 @@ def environment(plan: Plan, settings: Settings, environ: Mapping[str, str]) -> d
         "TMPDIR": str(settings.home / TEMPORARY),
         "LOG_LOCATION": logs,
         "METRICS_LOCATION": logs,
+        **UTF8,
     }
     if settings.multi_model or settings.tree:
         # Byte code that a worker left beside a model would be no part of what was built.
