@@ -158,13 +158,14 @@ Out = TypeVar("Out")
 def in_order(ask: Callable[[In], Out], inputs: Iterable[In], stop: Callable[[], None]) -> Generator[Out, None, None]:
     """The answers in order, asked for CONCURRENCY at a time; what is left is stopped when they are not wanted."""
     pool = ThreadPoolExecutor(CONCURRENCY)
+    futures = [pool.submit(ask, one) for one in inputs]
     try:
-        yield from pool.map(ask, inputs)
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        stop()
-        raise
+        for future in futures:
+            yield future.result()
     finally:
+        if not all(future.done() for future in futures):
+            pool.shutdown(wait=False, cancel_futures=True)
+            stop()
         pool.shutdown()
 
 

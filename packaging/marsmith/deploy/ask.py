@@ -41,7 +41,7 @@ class Asker:
         aws.client("sagemaker-runtime")  # made once, before threads ask
 
     def send(self, body: bytes, content_type: str) -> Prediction:
-        """The answer to a body; an endpoint that is busy is asked again for a while.
+        """The answer to a body; a container that is busy is asked again for a while, as boto3 does a busy SageMaker.
 
         Raises DeployError when it cannot be asked at all.
         """
@@ -51,12 +51,9 @@ class Asker:
             return Prediction(NOT_SENT, {"message": STOPPED})
 
     def _try(self, body: bytes, content_type: str) -> Try[Prediction]:
-        prediction = self._send(body, content_type)
-        return Try(prediction, TRIES if prediction.is_busy else 1)
-
-    def _send(self, body: bytes, content_type: str) -> Prediction:
         if len(body) > MAX_BODY_BYTES:
-            return Prediction(NOT_SENT, {"message": f"It has {len(body):,} bytes: SageMaker takes {MAX_BODY_BYTES:,}."})
+            message = f"It has {len(body):,} bytes: SageMaker takes {MAX_BODY_BYTES:,}."
+            return Try(Prediction(NOT_SENT, {"message": message}))
         arguments = {**self._arguments, "Body": body, "ContentType": content_type}
         try:
             found = self._aws.call("sagemaker-runtime", "invoke_endpoint", arguments, "asking the endpoint")
@@ -67,8 +64,8 @@ class Asker:
                 raise
             return failed
         if len(answer) > MAX_ANSWER_BYTES:
-            return Prediction(NOT_SENT, {"message": no_answer(TooLongError())})
-        return prediction_of(Answer(HTTPStatus.OK, "", answer))
+            return Try(Prediction(NOT_SENT, {"message": no_answer(TooLongError())}))
+        return Try(prediction_of(Answer(HTTPStatus.OK, "", answer)))
 
     def ask(self, inputs: Sequence[str | Path]) -> Generator[Prediction, None, None]:
         """The answers in order, CONCURRENCY at a time: to texts, and to files, which are JSON, a text or an image.
@@ -116,13 +113,14 @@ def _payload(one: str | Path) -> tuple[bytes, str]:
     return body_of(one.read_text(encoding="utf-8-sig") if one.suffix == ".txt" else one.read_bytes())
 
 
-def _failed(response: dict[str, Any]) -> Prediction | None:
+def _failed(response: dict[str, Any]) -> Try[Prediction] | None:
     """What the container answered, or that it could not; None where no request would fare better."""
     code = response.get("Error", {}).get("Code", "")
     if code == "ModelError":
         message = str(response.get("OriginalMessage", ""))
         status = int(response.get("OriginalStatusCode", HTTPStatus.INTERNAL_SERVER_ERROR))
-        return prediction_of(Answer(status, message, message.encode("utf-8", "replace")))
+        prediction = prediction_of(Answer(status, message, message.encode("utf-8", "replace")))
+        return Try(prediction, TRIES if prediction.is_busy else 1)
     if code in PASSING:
-        return Prediction(PASSING[code], {"message": f"SageMaker could not ask the model ({code})."})
+        return Try(Prediction(PASSING[code], {"message": f"SageMaker could not ask the model ({code})."}))
     return None
