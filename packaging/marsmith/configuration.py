@@ -55,6 +55,10 @@ class Ports:
             "grpc_management_port": str(self.first + 4),
         }
 
+    def listened_on(self) -> set[int]:
+        """The ports that a server listens on; no port of its own for models where they share that of predictions."""
+        return set(range(self.first, self.first + 5)) - ({self.first + 1} if self.models_too else set())
+
     def check_free(self) -> None:
         """Raise ServerError for the first port that something listens on."""
         for port in range(self.first, self.first + 5):

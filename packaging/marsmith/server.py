@@ -141,16 +141,16 @@ class Server:
             time.sleep(POLL_S if waiting else 0)
 
     def _listens(self) -> bool:
-        """Whether this very server has the port that it is asked on: another one may have taken it meanwhile."""
-        port = int(self.ports.management_url.rpartition(":")[2])
+        """Whether this very server has all of its ports: another process may have taken one meanwhile.
+
+        TorchServe opens those of gRPC last, and ends where it cannot, though its models may be READY before.
+        """
+        found: set[int] = set()
         for one in self._process.family() if self._process else ():
             with contextlib.suppress(psutil.Error):
-                if any(
-                    found.status == psutil.CONN_LISTEN and found.laddr and found.laddr.port == port
-                    for found in one.net_connections("tcp")
-                ):
-                    return True
-        return False
+                sockets = one.net_connections("tcp")
+                found |= {each.laddr.port for each in sockets if each.status == psutil.CONN_LISTEN and each.laddr}
+        return self.ports.listened_on() <= found
 
     def _is_ready(self, name: str) -> bool:
         url = f"{self.ports.management_url}/models/{name}"
