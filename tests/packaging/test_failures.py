@@ -90,7 +90,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, console: str, po
     server._sources = {"m": tmp_path / "m.mar"}
     monkeypatch.setattr(serving, "startup_timeout_s", lambda _: 0)
     monkeypatch.setattr(serving, "workers_of", lambda _: 1)
-    monkeypatch.setattr(serving.sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr("marsmith.server.sys.executable", str(tmp_path / "python"))
     (tmp_path / "python").write_text(f"#!/bin/sh\nexec python3 {script}\n")
     (tmp_path / "python").chmod(0o755)
     return server

