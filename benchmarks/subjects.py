@@ -21,6 +21,7 @@ import psutil
 from benchmarks.agreement import Answer
 from benchmarks.load import HOST, OK
 from marsmith.configuration import Ports
+from marsmith.processes import Guarded
 
 Task = Literal["sentiment", "food"]
 
@@ -67,7 +68,7 @@ class Subject(ABC):
     def __init__(self, job: Job, python: Path | None = None) -> None:
         self.job = job
         self.python = python or Path(sys.executable)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Guarded | None = None
 
     def prepare(self) -> None:
         """Make what the server needs; the default needs nothing but the checkpoint."""
@@ -118,14 +119,13 @@ class Subject(ABC):
         Ports(self.job.port).check_free()
         begin = time.perf_counter()
         with self.log.open("wb") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - our own command line
+            self._process = Guarded(
                 self.command(workers),
                 cwd=self.home,
                 env=self.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,
             )
         while (refusal := self._refusal(probe)) is not None:
             if self._process.poll() is not None:
@@ -157,10 +157,7 @@ class Subject(ABC):
         """The server's processes, the first one first."""
         if self._process is None:
             return []
-        with contextlib.suppress(psutil.NoSuchProcess):
-            root = psutil.Process(self._process.pid)
-            return [root, *root.children(recursive=True)]
-        return []
+        return self._process.family()
 
     def pause(self) -> None:
         """Take the processor from the server, so that one that idles busily costs the others nothing."""
@@ -182,16 +179,15 @@ class Subject(ABC):
 
     def stop(self) -> None:
         """End the server and all that it started. Safe to call twice."""
-        processes, self._process = self.processes(), None
+        guarded, processes = self._process, self.processes()
+        self._process = None
         for process in processes:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGCONT)
                 process.terminate()
-        _, alive = psutil.wait_procs(processes, timeout=STOP_TIMEOUT_S)
-        for process in alive:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-        psutil.wait_procs(alive, timeout=STOP_TIMEOUT_S)
+        psutil.wait_procs(processes, timeout=STOP_TIMEOUT_S)
+        if guarded is not None:
+            guarded.end()
 
 
 @contextmanager

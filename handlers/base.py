@@ -12,7 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from handlers.engine import Network, available_cores, intra_op_threads, open_network
+from handlers.cores import available_cores, intra_op_threads
+from handlers.engine import Network, open_network
 from handlers.errors import NotSupported, Overloaded, RequestError, TooLarge, UnprocessableInstance
 from handlers.golden import golden_requests
 from handlers.guard import fault, guard

@@ -1,13 +1,10 @@
 """Both halves count cores and share them alike, though neither may import the other."""
 
-import inspect
+from pathlib import Path
 
-import pytest
-
-from handlers import engine
-from marsmith import cores
+from handlers import cores as in_a_worker
+from marsmith import cores as around_it
 
 
-@pytest.mark.parametrize("name", ["available_cores", "_quota", "intra_op_threads"])
-def test_the_thread_plan_of_a_run_is_the_workers_own(name: str) -> None:
-    assert inspect.getsource(getattr(cores, name)) == inspect.getsource(getattr(engine, name))
+def test_the_thread_plan_of_a_run_is_the_workers_own() -> None:
+    assert Path(around_it.__file__).read_bytes() == Path(in_a_worker.__file__).read_bytes()

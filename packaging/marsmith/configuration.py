@@ -10,6 +10,9 @@ from marsmith.errors import ServerError
 from marsmith.resources import config_properties
 
 HOST = "127.0.0.1"
+# For Java and for Python: members of archives may have any name, whatever the locale of who serves them.
+UTF8 = {"LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
+OTHER_PORTS = "stop what listens there, or choose others with --port"
 # Every metric of TorchServe and of the handlers.
 METRICS = Path(__file__).with_name("metrics.yaml")
 
@@ -46,6 +49,10 @@ class Ports:
             "grpc_management_port": str(self.first + 4),
         }
 
+    def listened_on(self) -> set[int]:
+        """The ports that a server listens on."""
+        return set(range(self.first, self.first + 5))
+
     def check_free(self) -> None:
         """Raise ServerError for the first port that something listens on."""
         for port in range(self.first, self.first + 5):
@@ -54,9 +61,15 @@ class Ports:
                 try:
                     probe.bind((HOST, port))
                 except (OSError, OverflowError) as error:
-                    raise ServerError(
-                        f"Port {port} cannot be used ({error}): stop what listens there, or choose others with --port."
-                    ) from None
+                    raise ServerError(f"Port {port} cannot be used ({error}): {OTHER_PORTS}.") from None
+
+    def in_use(self) -> str:
+        """Which port was taken after all by another process."""
+        try:
+            self.check_free()
+        except ServerError as error:
+            return str(error)
+        return f"One of the ports {self.first} to {self.first + 4} was in use: {OTHER_PORTS}."
 
 
 def effective_config(ports: Ports, *, token: bool) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from PIL import Image
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -17,25 +19,39 @@ from marsmith.client import Client
 from marsmith.errors import ClientError
 from marsmith.limits import MAX_INPUT_BYTES
 from marsmith.paths import read_regular
+from marsmith.untrusted import printable
 
 PNG = "data:image/png;base64,"
+# What a table is drawn of. The handlers explain 5 labels at most, of 32 windows of 512 tokens or of 7 x 7 regions.
+MAX_LABELS, MAX_TOKENS, MAX_REGIONS = 100, 16_384, 100
+# The last chunk of every PNG, with its checksum.
+PNG_END = b"\0\0\0\0IEND\xaeB`\x82"
+# An overlay has the size of the network's input, some hundred pixels a side; past this it is none.
+MAX_OVERLAY_SIDE = 4096
 
-Row = Annotated[list[float], Field(min_length=1)]
+
+class _Part(BaseModel):
+    model_config = ConfigDict(allow_inf_nan=False)
 
 
-class Token(BaseModel):
+Number = Annotated[float, Field(strict=True)]
+ByLabel = Annotated[dict[str, Number], Field(max_length=MAX_LABELS)]
+Row = Annotated[list[Number], Field(min_length=1, max_length=MAX_REGIONS)]
+
+
+class Token(_Part):
     """What a token adds to each label's logit."""
 
     text: str
-    attributions: dict[str, float]
+    attributions: ByLabel
 
 
-class TextExplanation(BaseModel):
+class TextExplanation(_Part):
     """Of a text: `logits` and `baseline_logits`, those of no text, by label."""
 
-    logits: dict[str, float]
-    baseline_logits: dict[str, float]
-    tokens: list[Token]
+    logits: ByLabel
+    baseline_logits: ByLabel
+    tokens: Annotated[list[Token], Field(max_length=MAX_TOKENS)]
 
     @model_validator(mode="after")
     def _same_labels(self) -> Self:
@@ -45,13 +61,13 @@ class TextExplanation(BaseModel):
         return self
 
 
-class ImageExplanation(BaseModel):
+class ImageExplanation(_Part):
     """Of an image: what its regions, in rows, add to the logit of the best label, and that as a picture."""
 
     label: str
-    logit: float
-    baseline_logit: float
-    attributions: Annotated[list[Row], Field(min_length=1)]
+    logit: Number
+    baseline_logit: Number
+    attributions: Annotated[list[Row], Field(min_length=1, max_length=MAX_REGIONS)]
     overlay: Annotated[str, Field(pattern=f"^{PNG}")]
 
 
@@ -62,18 +78,19 @@ class _Answer(BaseModel):
     explanation: Explanation
 
 
-def explain(model: str, source: Path, url: str, headers: dict[str, str]) -> Any:
+def explain(model: str, source: Path, url: str, headers: dict[str, str], ca: Path | None = None) -> Any:
     """Ask a server to explain its answer to a file, text in UTF-8 or an image: the JSON value that it answers with.
 
-    Raises ClientError when it does not.
+    `ca` is the certificate of the server's CA. Raises ClientError when it does not.
     """
     try:
         content = read_regular(source, MAX_INPUT_BYTES)
     except OSError as error:
         raise ClientError(f"{source} cannot be read: {error.strerror}.") from None
-    answer = Client(url, headers).explain(model, _text(content) or content)
+    answer = Client(url, headers, ca).explain(model, _text(content) or content)
     if not answer.ok:
-        raise ClientError(f"{model} does not explain {source}: {answer.message} (status {answer.status}).")
+        why = answer.message.rstrip(".")
+        raise ClientError(f"{model} does not explain {source}: {why} (status {answer.status or 'none'}).")
     return answer.body
 
 
@@ -104,11 +121,27 @@ def save_overlay(explanation: Explanation, out: Path) -> None:
         picture = base64.b64decode(explanation.overlay.removeprefix(PNG), validate=True)
     except binascii.Error:
         raise ClientError("The overlay of this explanation is no base64: leave out --output.") from None
+    if not _is_png(picture):
+        raise ClientError(
+            f"The overlay of this explanation is not a whole PNG of up to {MAX_OVERLAY_SIDE} x {MAX_OVERLAY_SIDE} "
+            "pixels: leave out --output."
+        )
     try:
         with atomic(out) as stream:
             stream.write(picture)
     except OSError as error:
         raise ClientError(f"{out} cannot be written: {error.strerror}.") from None
+
+
+def _is_png(picture: bytes) -> bool:
+    """Whether it is a PNG of a sane size whose chunks are whole, with nothing behind them. No pixel is decoded."""
+    try:
+        with Image.open(BytesIO(picture), formats=["PNG"]) as image:
+            sane = max(image.size) <= MAX_OVERLAY_SIDE
+            image.verify()
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):  # what Pillow raises for a broken file
+        return False
+    return sane and picture.endswith(PNG_END)
 
 
 def table(explanation: Explanation) -> Table:
@@ -120,10 +153,10 @@ def _tokens(explanation: TextExplanation) -> Table:
     labels = list(explanation.logits)
     rows = [[token.attributions[label] for label in labels] for token in explanation.tokens]
     largest = max((abs(value) for row in rows for value in row), default=0)
-    grid = Table("token", *map(escape, labels))
+    grid = Table("token", *(escape(printable(label)) for label in labels))
     grid.add_row("(none)", *(f"{explanation.baseline_logits[label]:+.2f}" for label in labels), style="dim")
     for token, row in zip(explanation.tokens, rows, strict=True):
-        grid.add_row(escape(token.text), *(_coloured(value, largest) for value in row))
+        grid.add_row(escape(printable(token.text)), *(_coloured(value, largest) for value in row))
     grid.add_section()
     grid.add_row("all", *(f"{explanation.logits[label]:+.2f}" for label in labels))
     return grid
@@ -132,9 +165,8 @@ def _tokens(explanation: TextExplanation) -> Table:
 def _regions(explanation: ImageExplanation) -> Table:
     rows = explanation.attributions
     largest = max(abs(value) for row in rows for value in row)
-    title = (
-        f"{explanation.label}: {explanation.logit:+.2f}, of which {explanation.baseline_logit:+.2f} without the image"
-    )
+    logits = f"{explanation.logit:+.2f}, of which {explanation.baseline_logit:+.2f} without the image"
+    title = f"{printable(explanation.label)}: {logits}"
     grid = Table(show_header=False, title=escape(title), title_justify="left")
     for row in rows:
         grid.add_row(*(_coloured(value, largest) for value in row))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
+import errno
 import os
 import re
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -22,12 +26,12 @@ from marsmith.curve import is_weak
 from marsmith.errors import SigningError
 from marsmith.paths import open_regular
 
-PRIVATE_MODE, OTHERS = 0o600, 0o077
 # An Ed25519 key in PEM form has some 120 bytes, the largest of other kinds some thousands.
 MAX_KEY_BYTES = 64 << 10
 # RFC 7468: one block of base64, whose labels agree.
 PEM_BEGIN = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----")
 PEM = re.compile(rb"\s*-----BEGIN ([A-Z0-9 ]+)-----[A-Za-z0-9+/=\s]*-----END \1-----\s*")
+PRIVATE_MODE, PUBLIC_MODE, OTHERS = 0o600, 0o644, 0o077
 
 
 def keygen(path: Path) -> Path:
@@ -47,21 +51,60 @@ def keygen(path: Path) -> Path:
         raise SigningError(f"{public_path} is there already: a key is never overwritten. Choose another name.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _create(path, private, PRIVATE_MODE)
-        _create(public_path, public, 0o644)
+        _create({path: (private, PRIVATE_MODE), public_path: (public, PUBLIC_MODE)})
     except FileExistsError as error:
         raise SigningError(
-            f"{error.filename} is there already: a key is never overwritten. Choose another name."
+            f"{error.filename2 or error.filename} is there already: a key is never overwritten. Choose another name."
         ) from None
     except OSError as error:
         raise SigningError(f"The key {path} cannot be written: {error.strerror}.") from None
     return public_path
 
 
-def _create(path: Path, content: bytes, mode: int) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(handle, "wb") as stream:
-        stream.write(content)
+def _create(files: Mapping[Path, tuple[bytes, int]]) -> None:
+    """Make files with their content and mode, all of them whole, or none. Raises OSError, also for one that exists."""
+    made: list[Path] = []
+    with contextlib.ExitStack() as stack:
+        for path, (content, mode) in files.items():
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            stack.callback(Path(name).unlink, missing_ok=True)
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fchmod(handle, mode)
+                os.fsync(handle)
+            made.append(Path(name))
+        named: list[Path] = []
+        try:
+            for temporary, path in zip(made, files, strict=True):
+                _take_name(temporary, path)
+                named.append(path)
+            _sync_directory(path.parent)
+        except BaseException:
+            for path in named:
+                path.unlink(missing_ok=True)
+            raise
+
+
+def _take_name(temporary: Path, path: Path) -> None:
+    """Give a file its name, unless there is one of that name. Raises OSError."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links, such as FAT
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        temporary.rename(path)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the names in a directory last. Raises OSError."""
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def read_private_key(path: Path) -> Ed25519PrivateKey:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -18,9 +17,10 @@ from marsmith.client import Client, Prediction
 from marsmith.errors import ClientError
 from marsmith.lines import NotUtf8, read_lines
 from marsmith.show import answer
+from marsmith.untrusted import json_line
 
 # What answers texts and files, in order.
-Ask = Callable[[Sequence[str | Path]], Iterator[Prediction]]
+Ask = Callable[[Sequence[str | Path]], Generator[Prediction, None, None]]
 
 
 def predict_to(
@@ -31,12 +31,13 @@ def predict_to(
     url: str,
     headers: dict[str, str],
     *,
+    ca: Path | None = None,
     as_json: bool,
     out: Console,
     err: Console,
 ) -> int:
-    """`ask_to` about image files or the lines of `texts`, of a model on a TorchServe."""
-    client = Client(url, headers)
+    """`ask_to` about image files or the lines of `texts`, of a model on a TorchServe whose CA's certificate is `ca`."""
+    client = Client(url, headers, ca)
     return ask_to(
         model,
         lambda inputs: client.predict_many(model, inputs),
@@ -63,27 +64,34 @@ def ask_to(
     """Ask about files or the lines of `texts`; JSON lines go to `output` or, `as_json`, to `out`; else a table.
 
     A line names its input by file or line number, never by the text. Returns how many inputs failed. Raises
-    ClientError, and then leaves no `output` behind.
+    ClientError, and then leaves no `output` behind, and KeyboardInterrupt: then what was answered is shown or written.
     """
     names, inputs = _inputs(files, texts)
     table = Table("input", "answer", "score", "note")
-    failed = 0
-    with _sink(output) as sink, _bar(err) as bar:
-        task = bar.add_task(f"asking {model}", total=len(inputs))
-        for name, prediction in zip(names, ask(inputs), strict=True):
-            failed += not prediction.ok
-            line = _line(name, prediction)
-            if sink:
-                sink.write(line.encode("utf-8"))
-            elif as_json:
-                out.file.write(line)
-            else:
-                table.add_row(escape(str(name)), *map(escape, answer(prediction)))
-            bar.advance(task)
-    if output:
-        err.print(f"{len(inputs) - failed} answered, {failed} failed: {output}", soft_wrap=True)
-    elif not as_json:
+    done, failed, interrupted = 0, 0, False
+    with _sink(output) as sink, _bar(err) as bar, closing(ask(inputs)) as answers:
+        task = bar.add_task(f"asking {escape(model)}", total=len(inputs))
+        try:
+            for name, prediction in zip(names, answers, strict=True):
+                line = json_line(_item(name, prediction), "utf-8" if sink else out.encoding) + "\n"
+                if sink:
+                    sink.write(line.encode("utf-8"))
+                elif as_json:
+                    out.file.write(line)
+                else:
+                    table.add_row(escape(str(name)), *map(escape, answer(prediction)))
+                done, failed = done + 1, failed + (not prediction.ok)
+                bar.advance(task)
+        except KeyboardInterrupt:
+            interrupted = True
+    if not output and not as_json:
         out.print(table)
+    if interrupted:
+        err.print(f"Stopped after {done} of {len(inputs)} inputs.", soft_wrap=True, markup=False)
+    if output:
+        err.print(f"{done - failed} answered, {failed} failed: {output}", soft_wrap=True, markup=False)
+    if interrupted:
+        raise KeyboardInterrupt
     return failed
 
 
@@ -104,10 +112,10 @@ def lines(texts: Path) -> list[str]:
         raise ClientError(f"{texts} cannot be read as text: {getattr(error, 'strerror', None) or error}.") from None
 
 
-def _line(name: str | int, prediction: Prediction) -> str:
+def _item(name: str | int, prediction: Prediction) -> dict[str, Any]:
     result = {"result": prediction.body} if prediction.ok else {"error": prediction.message}
     key = "line" if isinstance(name, int) else "file"
-    return json.dumps({key: name, "status": prediction.status, **result}, ensure_ascii=False) + "\n"
+    return {key: name, "status": prediction.status, **result}
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Literal
 from packageurl import PackageURL
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 from pydantic import Field, StrictBool, ValidationError, field_validator, model_validator
 
 from marsmith.errors import RecipeError
@@ -158,7 +158,7 @@ class Recipe(Section):
             match = REQUIREMENT.match(requirement)
             try:
                 Version(match[3] if match else "")
-            except InvalidVersion:
+            except ValueError:  # InvalidVersion, or a number with more digits than Python reads
                 raise ValueError(
                     f"{requirement!r} is not one version of one package: write it as in 'regex==2024.11.6'"
                 ) from None

@@ -68,11 +68,14 @@ def of_verified(path: Path) -> list[Outcome]:
     return [_outcome(request, prediction_of(answer)) for request, answer in zip(requests, answers, strict=True)]
 
 
-def on_server(path: Path, url: str, headers: dict[str, str] | None = None) -> Iterator[Outcome]:
-    """Ask a running server the archive's golden requests. Raises ArchiveError, GoldenError and ClientError."""
+def on_server(path: Path, url: str, headers: dict[str, str] | None = None, ca: Path | None = None) -> Iterator[Outcome]:
+    """Ask a running server, whose CA's certificate is `ca`, the archive's golden requests.
+
+    Raises ArchiveError, GoldenError and ClientError.
+    """
     model = mar.read_json(path, mar.MANIFEST).get("model")
     name = str(model["modelName"]) if isinstance(model, dict) and "modelName" in model else path.stem
-    client = Client(url, headers)
+    client = Client(url, headers, ca)
     return answered(path, lambda body, content_type: client.send(name, body, content_type))
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,10 +14,12 @@ from types import TracebackType
 import psutil
 import requests
 
-from marsmith.client import direct_session
-from marsmith.configuration import Ports, effective_config
+from marsmith.address import direct_session
+from marsmith.configuration import UTF8, Ports, effective_config
 from marsmith.errors import ServerError
+from marsmith.failures import ADDRESS_IN_USE, full_disk, java_failure, last_line, worker_failure
 from marsmith.java import java_home
+from marsmith.processes import Guarded
 from marsmith.progress import Progress, silent
 from marsmith.resources import worker_site
 from marsmith.store import fill, startup_timeout_s, workers_of
@@ -33,10 +32,6 @@ POLL_S = 0.25
 REQUEST_TIMEOUT_S = 10
 CONSOLE_LOG = "console.log"
 LOG_CONFIG = Path(__file__).with_name("log4j2.xml")
-# What a worker writes when it cannot load: ours says why, TorchServe's says only that.
-LOAD_FAILURE = re.compile(r"RuntimeError: (Model failed to load: .*)")
-WORKER_DEATH = "Backend worker process died."
-EXCEPTION_LINE = re.compile(r"^\S+ \S+ (?:\w+\.)*(\w+(?:Error|Exception|Exit|Interrupt)\b.*)$")
 
 
 class Server:
@@ -61,7 +56,7 @@ class Server:
         self._token = token
         self._scratch = tempfile.TemporaryDirectory(prefix="marsmith-server-")
         self._home = Path(self._scratch.name)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Guarded | None = None
         self._session = direct_session()
         try:
             for directory in ("store", "tmp", "logs"):
@@ -82,18 +77,15 @@ class Server:
         command += ["--model-store", str(self._home / "store"), "--ts-config", str(config)]
         command += ["--log-config", str(LOG_CONFIG)]
         command += ["--models", *(f"{name}={name}.mar" for name in self.archives)]
+        environ = self._environment()
         with (self._home / "logs" / CONSOLE_LOG).open("wb") as console:
-            self._process = subprocess.Popen(  # noqa: S603 - our own command line
-                command,
-                cwd=self._home,
-                env=self._environment(),
-                start_new_session=True,
-                stdout=console,
-                stderr=console,
+            self._process = Guarded(
+                command, remove=self._home, cwd=self._home, env=environ, stdout=console, stderr=console
             )
 
     def _environment(self) -> dict[str, str]:
-        environ = dict(os.environ)
+        # TorchServe would serve by the file of this variable instead of ours.
+        environ = {name: value for name, value in os.environ.items() if name != "TS_CONFIG_FILE"}
         if home := java_home():
             environ["JAVA_HOME"] = str(home)
         tmp, logs = str(self._home / "tmp"), str(self._home / "logs")
@@ -107,6 +99,7 @@ class Server:
             "LOG_LOCATION": logs,
             "METRICS_LOCATION": logs,
             "MARSMITH_WORKERS": str(workers),
+            **UTF8,
         }
 
     @property
@@ -135,39 +128,65 @@ class Server:
         waiting = set(self.archives)
         while waiting:
             if self._process is None or self._process.poll() is not None:
-                raise ServerError(f"TorchServe ended before it was ready. {self._log_tail(CONSOLE_LOG)}".strip())
-            if failure := self._worker_failure():
+                raise ServerError(self._why("TorchServe ended before it was ready."))
+            if failure := worker_failure(self._log("model_log.log")):
                 raise ServerError(f"A worker could not load its model: {failure}")
             if time.monotonic() > deadline:
                 raise ServerError(
-                    f"{', '.join(sorted(waiting))} not READY within {timeout_s:.0f} s. "
-                    f"{self._log_tail('model_log.log')}".strip()
+                    self._why(f"{', '.join(sorted(waiting))} not READY within {timeout_s:.0f} s.", "model_log.log")
                 )
-            waiting = {name for name in waiting if not self._is_ready(name)}
+            if self._listens():
+                waiting = {name for name in waiting if not self._is_ready(name)}
             progress(f"waiting for {', '.join(sorted(waiting))}" if waiting else "ready")
             time.sleep(POLL_S if waiting else 0)
+
+    def _listens(self) -> bool:
+        """Whether this very server has all of its ports: another process may have taken one meanwhile.
+
+        TorchServe opens those of gRPC last, and ends where it cannot, though its models may be READY before.
+        """
+        found: set[int] = set()
+        for one in self._process.family() if self._process else ():
+            with contextlib.suppress(psutil.Error):
+                sockets = one.net_connections("tcp")
+                found |= {each.laddr.port for each in sockets if each.status == psutil.CONN_LISTEN and each.laddr}
+        return self.ports.listened_on() <= found
 
     def _is_ready(self, name: str) -> bool:
         url = f"{self.ports.management_url}/models/{name}"
         try:
-            response = self._session.get(url, headers=self.headers("management"), timeout=REQUEST_TIMEOUT_S)
+            response = self._session.get(
+                url, headers=self.headers("management"), timeout=REQUEST_TIMEOUT_S, allow_redirects=False
+            )
         except (requests.RequestException, OSError, ValueError):  # ValueError: a key file half written
             return False
         if response.status_code == requests.codes.not_found:
-            raise ServerError(
-                f"TorchServe refused the archive {self._sources[name]}. {self._log_tail('ts_log.log')}".strip()
-            )
+            raise ServerError(self._why(f"TorchServe refused the archive {self._sources[name]}."))
         if not response.ok:
             return False
         (model,) = response.json()
         ready = [worker for worker in model["workers"] if worker["status"] == "READY"]
         return len(ready) >= max(1, int(model["minWorkers"]))
 
+    def _why(self, what: str, log: str = CONSOLE_LOG) -> str:
+        """What happened, and why by the logs. A full disk, or a port that is taken, is the reason of all the rest."""
+        logs = [self._log(name) for name in (CONSOLE_LOG, "ts_log.log", "model_log.log")]
+        if room := full_disk(self._home, logs):
+            return room
+        if any(map(ADDRESS_IN_USE.search, logs)):
+            return f"{what} {self.ports.in_use()}"
+        if reason := java_failure(logs[0]):
+            return f"{what} {reason}"
+        last = last_line(self._log(log))
+        return f"{what} The last line of its log: {last}" if last else what
+
     def worker_pids(self, name: str) -> list[int]:
         """The process ids of a model's workers that run. Raises ServerError when the server does not say them."""
         url = f"{self.ports.management_url}/models/{name}"
         try:
-            response = self._session.get(url, headers=self.headers("management"), timeout=REQUEST_TIMEOUT_S)
+            response = self._session.get(
+                url, headers=self.headers("management"), timeout=REQUEST_TIMEOUT_S, allow_redirects=False
+            )
             (model,) = response.json()
         except (requests.RequestException, ValueError) as error:
             raise ServerError(
@@ -176,25 +195,10 @@ class Server:
         # TorchServe says -1 of a worker that it starts again.
         return [pid for worker in model["workers"] if (pid := int(worker["pid"])) > 0]
 
-    def _worker_failure(self) -> str | None:
-        """Why a worker could not load, in its own words; None while none has failed."""
-        log = self._log("model_log.log")
-        if match := LOAD_FAILURE.search(log):
-            return match.group(1)
-        if WORKER_DEATH not in log:
-            return None
-        errors = [match.group(1) for line in log.splitlines() if (match := EXCEPTION_LINE.match(line))]
-        # The first is the cause: TorchServe covers a failed import with one of its own.
-        return errors[0] if errors else WORKER_DEATH
-
     def _log(self, name: str) -> str:
         with contextlib.suppress(OSError):
             return (self._home / "logs" / name).read_text(encoding="utf-8", errors="replace")
         return ""
-
-    def _log_tail(self, name: str) -> str:
-        lines = [line for line in self._log(name).splitlines() if line.strip()]
-        return f"Its last words: {lines[-1]}" if lines else ""
 
     def wait(self) -> int:
         """Block until the server ends by itself; its exit code."""
@@ -205,12 +209,10 @@ class Server:
         process, self._process = self._process, None
         try:
             if process is not None:
-                _end_java(process.pid)
+                _end_java(process)
         finally:
             if process is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+                process.end()
             self._scratch.cleanup()
 
     def __enter__(self) -> Server:
@@ -222,10 +224,17 @@ class Server:
         self.stop()
 
 
-def _end_java(launcher: int) -> None:
+def _end_java(process: Guarded) -> None:
     """Ask Java to end, which closes its workers, and wait for it; the Python launcher only waits for Java."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        java = [child for child in psutil.Process(launcher).children() if child.name() == "java"]
-        for process in java:
-            process.terminate()
-        psutil.wait_procs(java, timeout=STOP_TIMEOUT_S)
+    java = [one for one in process.family() if _is_java(one)]
+    for one in java:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            one.terminate()
+    psutil.wait_procs(java, timeout=STOP_TIMEOUT_S)
+
+
+def _is_java(process: psutil.Process) -> bool:
+    try:
+        return process.name() == "java"
+    except psutil.NoSuchProcess:
+        return False

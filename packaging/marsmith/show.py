@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from marsmith.client import Prediction
-from marsmith.untrusted import mapping, printable
+from marsmith.untrusted import json_line, mapping, printable
 
 if TYPE_CHECKING:
     from marsmith.demo import Answer
@@ -30,9 +29,9 @@ def answer(prediction: Prediction) -> tuple[str, str, str]:
     body = mapping(prediction.body)
     best = _first_dish(body) or body
     if "label" not in best or not isinstance(best.get("score"), float):
-        return json.dumps(prediction.body, ensure_ascii=False), "", ""
+        return printable(json_line(prediction.body)), "", ""
     note = _nutrition(best) if best is not body else "truncated" if body.get("truncated") else ""
-    return str(best["label"]), f"{best['score']:.3f}", note
+    return printable(str(best["label"])), printable(f"{best['score']:.3f}"), note
 
 
 def _first_dish(body: dict[str, Any]) -> dict[str, Any]:
@@ -42,7 +41,7 @@ def _first_dish(body: dict[str, Any]) -> dict[str, Any]:
 
 def _nutrition(dish: dict[str, Any]) -> str:
     energy = mapping(mapping(dish.get("nutrition")).get("per_100g")).get("energy_kcal")
-    return f"{energy:.0f} kcal per 100 g" if isinstance(energy, int | float) else "nutrition unknown"
+    return printable(f"{energy:.0f} kcal per 100 g") if isinstance(energy, int | float) else "nutrition unknown"
 
 
 def answers_table(answers: Sequence[Answer]) -> Table:
@@ -116,7 +115,7 @@ def problems_table(problems: Sequence[Problem]) -> Table:
     """What verification found."""
     table = Table("problem", "member", "what is wrong")
     for one in problems:
-        table.add_row(one.kind, escape(printable(one.member or "—")), escape(one.message))
+        table.add_row(one.kind, escape(printable(one.member or "—")), escape(printable(one.message)))
     return table
 
 
@@ -138,7 +137,9 @@ def outcomes_table(outcomes: Sequence[Outcome]) -> Table:
         got = one.prediction.body if one.prediction.ok else {}
         note = one.differences[0] if one.differences else ""
         table.add_row(
-            escape(one.name), escape(_best(one.expected)), escape(_best(got)), "✓" if one.ok else "✗", escape(note)
+            *map(escape, (printable(one.name), _best(one.expected), _best(got))),
+            "✓" if one.ok else "✗",
+            escape(printable(note)),
         )
     return table
 
@@ -154,4 +155,4 @@ def _best(body: Any) -> str:
     numbers = [one for one in mapping(best.get("scores")).values() if isinstance(one, float)]
     if numbers and best.keys() == {"scores"}:
         return f"{max(numbers):.5f}"
-    return printable(json.dumps(body, ensure_ascii=False)) if body else "—"
+    return printable(json_line(body)) if body else "—"

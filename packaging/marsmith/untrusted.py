@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import math
+from typing import Any, NoReturn
 
 # A name or key out of a hostile archive may be of any length; this much of it is enough to find it.
 MAX_SHOWN_CHARACTERS = 300
@@ -23,6 +24,53 @@ def json_value(data: bytes) -> Any:
         return json.loads(data)
     except (ValueError, RecursionError):
         return None
+
+
+def strict_json_value(data: bytes, depth: int) -> Any:
+    """A JSON value of a server's. Raises ValueError for one that JSON or a float cannot say, or deeper than `depth`."""
+    try:
+        value = json.loads(data, parse_constant=_no_number, parse_float=_number, parse_int=_whole_number)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    level = [value]
+    for _ in range(depth):
+        level = [
+            element
+            for one in level
+            if isinstance(one, (dict, list))
+            for element in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return value
+    raise ValueError("nested too deeply")
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"JSON has no {name}")
+
+
+def _number(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError("a number that no float can hold")
+    return value
+
+
+def _whole_number(digits: str) -> int:
+    _number(digits)
+    return int(digits)
+
+
+def json_line(value: Any, encoding: str = "utf-8") -> str:
+    """A value as JSON for a terminal: what it must not print, or cannot encode, is an escape that means the same."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return json.dumps(value, default=str)
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
 
 
 def plain(value: Any, depth: int = MAX_DEPTH) -> Any:

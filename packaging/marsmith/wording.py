@@ -9,11 +9,14 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from marsmith.untrusted import printable
+
 # What a value must be, by pydantic's type of the error; what stands in braces is of its context.
 MUST_BE = {
     "string_type": "must be text in quotes",
     "string_too_short": "must not be empty",
     "string_too_long": "may have {max_length} characters at most",
+    "string_unicode": "has characters that cannot be encoded in UTF-8",
     "string_pattern_mismatch": (
         "may hold letters, digits, '_', '-' and single dots, and begins with a letter or digit"
     ),
@@ -25,13 +28,22 @@ MUST_BE = {
     "less_than_equal": "must be {le} or less",
     "literal_error": "must be {expected}",
     "list_type": "must be a list in brackets",
+    "too_short": "must have {min_length} or more elements",
+    "dict_type": "must be a table",
     "model_type": "must be a table",
 }
+# A kind of error that no field here has had yet.
+OTHERWISE = "has a value that is not allowed"
+# How pydantic's location says that the key of a table is meant, not its value.
+KEY = "[key]"
 
 
 def explained(error: ValidationError, sections: Mapping[str, type[BaseModel]]) -> str:
-    """The faults, one phrase each; `sections` are the recipe's tables by name, the recipe itself by an empty one."""
-    return "; ".join(_phrase(detail, sections) for detail in error.errors())
+    """The faults, a phrase for each; `sections` are the recipe's tables by name, the recipe itself by an empty one.
+
+    Keys and values are quoted as far as they can be printed.
+    """
+    return "; ".join(printable(_phrase(detail, sections)) for detail in error.errors())
 
 
 def _phrase(detail: ErrorDetails, sections: Mapping[str, type[BaseModel]]) -> str:
@@ -44,15 +56,16 @@ def _phrase(detail: ErrorDetails, sections: Mapping[str, type[BaseModel]]) -> st
         return f"the key {where} is missing"
     if kind == "value_error":
         return f"{where}: {context['error']}" if where else str(context["error"])
-    return f"{where} {MUST_BE[kind].format(**context)}"
+    return f"{where} {MUST_BE.get(kind, OTHERWISE).format(**context)}"
 
 
 def _place(location: tuple[Any, ...]) -> str:
     """`samples 1.text`: people count from 1."""
     place = ""
     for key in location:
-        place += f" {key + 1}" if isinstance(key, int) else f".{key}" if place else str(key)
-    return place
+        if key != KEY:
+            place += f" {key + 1}" if isinstance(key, int) else f".{key}" if place else str(key)
+    return f"the key {place}" if KEY in location else place
 
 
 def _meant(key: str, model: type[BaseModel]) -> str:

@@ -25,7 +25,9 @@ from pathlib import Path
 from types import TracebackType
 
 from marsmith import mar
+from marsmith.configuration import UTF8
 from marsmith.errors import ArchiveError, ServerError, first_line
+from marsmith.processes import Guarded
 from marsmith.resources import worker_site
 from marsmith.untrusted import mapping
 
@@ -85,9 +87,9 @@ class Worker:
         kept = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
         # An empty home: what lies in somebody's cache is not in the archive. Packages may, when Marsmith does.
         home = {"HOME": str(self._home), "TMPDIR": str(self._home), "PYTHONUSERBASE": site.getuserbase()}
-        self._environ = kept | home | {"LANG": "C.UTF-8", "HF_HUB_OFFLINE": "1"} | dict(environ or {})
+        self._environ = kept | home | UTF8 | {"HF_HUB_OFFLINE": "1"} | dict(environ or {})
         self._sockets: tempfile.TemporaryDirectory[str] | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Guarded | None = None
         self._answer_timeout_s = DEFAULT_TIMEOUT_S
         self._socket = socket.socket(socket.AF_UNIX)
 
@@ -130,8 +132,13 @@ class Worker:
         # The frontend's order: its own environment's, the archive, TorchServe's own packages (EnvironmentUtils.java).
         python_path = os.pathsep.join(map(str, (worker_site(), model_dir, home.parent)))
         with self.log.open("wb") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - our own command line
-                command, cwd=model_dir, env=self._environ | {"PYTHONPATH": python_path}, stdout=log, stderr=log
+            self._process = Guarded(
+                command,
+                remove=self._home,
+                cwd=model_dir,
+                env=self._environ | {"PYTHONPATH": python_path},
+                stdout=log,
+                stderr=log,
             )
         deadline = time.monotonic() + CONNECT_TIMEOUT_S
         while not self._connected(sock):
@@ -193,10 +200,11 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """The process, for who measures or ends it. Raises ServerError before it is started."""
-        if self._process is None:
-            raise ServerError("The worker is not started.")
-        return self._process.pid
+        """The process, for who measures or ends it. Raises ServerError before it is started, and after it ended."""
+        family = self._process.family() if self._process else []
+        if not family:
+            raise ServerError("The worker does not run.")
+        return family[0].pid
 
     def last_words(self) -> str:
         """Why the worker failed, where it says so, else how it ended and the last line of its log."""
@@ -221,8 +229,7 @@ class Worker:
         """End the process and remove its directory."""
         self._socket.close()
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+            self._process.end()
         if self._sockets is not None:
             self._sockets.cleanup()
         self._scratch.cleanup()

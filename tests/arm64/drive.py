@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from marsmith import golden
-from marsmith.client import Client, direct_session
+from marsmith.address import direct_session
+from marsmith.client import Client
 from tests.arm64.container import Container
 from tests.arm64.image import configuration
 

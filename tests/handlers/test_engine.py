@@ -1,6 +1,5 @@
 """The thread plan, the ONNX session and softmax."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,68 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as numpy_strategies
 from onnx import TensorProto, helper, numpy_helper
 
-from handlers.engine import Engine, available_cores, has_bf16, intra_op_threads, softmax
-
-V2, QUOTA, PERIOD = "cpu.max", "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"
-
-
-@pytest.mark.parametrize(
-    ("files", "cores"),
-    [
-        ({}, 8),
-        ({V2: "max 100000\n"}, 8),
-        ({V2: "200000 100000\n"}, 2),
-        ({V2: "250000 100000\n"}, 2),
-        ({V2: "50000 100000\n"}, 1),
-        ({V2: "1600000 100000\n"}, 8),
-        ({QUOTA: "-1\n", PERIOD: "100000\n"}, 8),
-        ({QUOTA: "300000\n", PERIOD: "100000\n"}, 3),
-        ({QUOTA: "10000\n", PERIOD: "100000\n"}, 1),
-        ({QUOTA: "300000\n"}, 8),
-        ({V2: "400000 100000\n", QUOTA: "100000\n", PERIOD: "100000\n"}, 4),
-        ({V2: "\n", QUOTA: "100000\n", PERIOD: "100000\n"}, 1),
-    ],
-)
-def test_the_cgroups_quota_cuts_the_cores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], cores: int
-) -> None:
-    """pytorch/serve#2432, pytorch/serve#2023, pytorch/serve#1128, pytorch/serve#1138"""
-    for name, content in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(content)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
-    assert available_cores(tmp_path) == cores
-
-
-def test_the_affinity_mask_counts_and_not_the_machines_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 5, 7})
-    monkeypatch.setattr(os, "cpu_count", lambda: 64)
-    assert available_cores(tmp_path) == 3
-
-
-@pytest.mark.parametrize(("count", "cores"), [(6, 6), (None, 1)])
-def test_a_system_without_affinity_masks_counts_its_cores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int | None, cores: int
-) -> None:
-    monkeypatch.delattr(os, "sched_getaffinity")
-    monkeypatch.setattr(os, "cpu_count", lambda: count)
-    assert available_cores(tmp_path) == cores
-
-
-@pytest.mark.parametrize(
-    ("cores", "workers", "threads"),
-    [(8, 1, 8), (8, 2, 4), (8, 3, 2), (8, 8, 1), (8, 16, 1), (1, 1, 1), (64, 5, 12), (4, 0, 4)],
-)
-def test_the_plan_shares_the_cores_among_the_workers(cores: int, workers: int, threads: int) -> None:
-    assert intra_op_threads(cores, workers) == threads
-
-
-@given(st.integers(1, 512), st.integers(1, 512))
-def test_the_plan_never_passes_the_cores(cores: int, workers: int) -> None:
-    threads = intra_op_threads(cores, workers)
-    assert threads >= 1
-    assert threads * workers <= cores or threads == 1
-    assert (threads + 1) * workers > cores, "a core is left idle that every worker could have used"
+from handlers.engine import Engine, has_bf16, softmax
 
 
 @pytest.fixture

@@ -1,10 +1,13 @@
-"""Archives of tiny random checkpoints, built once."""
+"""Archives of tiny random checkpoints, built once, and one server of them."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from marsmith.builder import Built, build
+from marsmith.server import Server
+from tests.packaging.ports import free_ports
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
 
 NUTRITION = (
@@ -36,3 +39,12 @@ def sentiment_archive(sentiment_recipe: Path, tmp_path_factory: pytest.TempPathF
 @pytest.fixture(scope="session")
 def food_archive(food_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Built:
     return build(food_recipe, tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture(scope="session")
+def server(sentiment_archive: Built, food_archive: Built) -> Iterator[Server]:
+    """A running TorchServe, shared by the tests that only ask it."""
+    with Server([sentiment_archive.path, food_archive.path], free_ports()) as running:
+        running.start()
+        running.wait_ready()
+        yield running

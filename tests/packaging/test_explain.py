@@ -17,11 +17,38 @@ from marsmith.client import Client
 from marsmith.errors import ClientError
 from tests.packaging.web import Answers, serving
 
-PICTURE = b"\x89PNG\r\n\x1a\n and more"
+
+def png(side: int = 8) -> bytes:
+    stream = BytesIO()
+    Image.new("RGB", (side, 1), "red").save(stream, "PNG")
+    return stream.getvalue()
+
+
+PICTURE = png()
 OVERLAY = "data:image/png;base64," + base64.b64encode(PICTURE).decode()
 TOKEN = {"text": "good", "attributions": {"no": -0.25, "yes": 0.75}}
 OF_TEXT = {"logits": {"no": -1, "yes": 1.5}, "baseline_logits": {"no": 0.1, "yes": 0.2}, "tokens": [TOKEN]}
-OF_IMAGE = {"label": "pie", "logit": 2.5, "baseline_logit": 0.5, "attributions": [[0.5, 1.5]], "overlay": OVERLAY}
+OF_IMAGE: dict[str, Any] = {
+    "label": "pie",
+    "logit": 2.5,
+    "baseline_logit": 0.5,
+    "attributions": [[0.5, 1.5]],
+    "overlay": OVERLAY,
+}
+# A script that begins as a PNG, another format, a picture that is cut, damaged, followed by something, or too large.
+NO_PNG = [
+    b"",
+    PICTURE[:8] + b"<script>",
+    b"GIF89a",
+    PICTURE[:-5],
+    PICTURE.replace(b"IDAT", b"IDAX"),
+    PICTURE + b"#!/bin/sh",
+    png(4097),
+]
+
+
+def overlaid(picture: bytes) -> dict[str, Any]:
+    return {**OF_IMAGE, "overlay": explaining.PNG + base64.b64encode(picture).decode()}
 
 
 class Mirror(Answers):
@@ -72,6 +99,9 @@ OWN: list[Any] = [
     {"explanation": {**OF_TEXT, "baseline_logits": {}}},
     {"explanation": {**OF_IMAGE, "attributions": []}},
     {"explanation": {**OF_IMAGE, "attributions": [["high"]]}},
+    {"explanation": {**OF_IMAGE, "attributions": [[0.5] * 101]}},
+    {"explanation": {**OF_IMAGE, "logit": "nan"}},
+    {"explanation": {**OF_TEXT, "logits": {str(one): 0.5 for one in range(101)}}},
     {"explanation": {**OF_IMAGE, "overlay": "https://example.org/why.png"}},
 ]
 
@@ -106,10 +136,10 @@ def test_an_overlay_is_written_where_there_is_one(url: str, tmp_path: Path) -> N
     for explanation, says in [
         (OF_TEXT, "An explanation of a text is no picture"),
         ({**OF_IMAGE, "overlay": OVERLAY + "#"}, "is no base64"),
+        *((overlaid(picture), "is not a whole PNG of up to 4096 x 4096 pixels") for picture in NO_PNG),
     ]:
-        shown = explain(url, tmp_path, {"explanation": explanation}, "-o", str(out))
-        assert shown.returncode == 1
-        assert says in shown.stderr
+        with pytest.raises(ClientError, match=says):
+            explaining.save_overlay(explaining.parse("m", {"explanation": explanation}), out)
         assert not out.exists()
 
 

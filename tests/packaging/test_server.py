@@ -6,7 +6,6 @@ import io
 import json
 import socket
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +57,6 @@ def test_a_java_that_does_not_run_is_quoted(
         running.start()
         with pytest.raises(ServerError, match=r"ended before it was ready.*UnsupportedClassVersionError: too old"):
             running.wait_ready()
-
-
-@pytest.fixture(scope="module")
-def server(sentiment_archive: Built, food_archive: Built) -> Iterator[Server]:
-    with Server([sentiment_archive.path, food_archive.path], free_ports()) as running:
-        running.start()
-        running.wait_ready()
-        yield running
 
 
 def post(server: Server, model: str, data: Any, content_type: str | None) -> requests.Response:

@@ -1,6 +1,8 @@
 """Signatures: offline, over every name and byte, and never taken for valid when they are not."""
 
 import base64
+import errno
+import io
 import json
 import os
 import stat
@@ -58,6 +60,55 @@ def test_a_private_key_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "new/key.pem").stat().st_mode) == 0o600
     assert public == tmp_path / "new/key.pub"
     assert b"PRIVATE" not in public.read_bytes()
+
+
+@pytest.mark.parametrize("step", ["write", "fsync", "link", "second link", "sync of the directory"])
+def test_a_full_disk_leaves_no_key_and_no_half_of_one(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    links: list[Path] = []
+
+    def link(source: Path, target: Path) -> None:
+        links.append(target)
+        if step == "link" or len(links) == 2:
+            raise FileExistsError(errno.EEXIST, "raced", str(source), None, str(target))
+        Path(target).hardlink_to(source)
+
+    def fail(*_: object) -> None:
+        raise full
+
+    if step == "write":
+        monkeypatch.setattr("marsmith.keys.os.fdopen", lambda handle, _: FullStream(handle, "wb"))
+    elif step == "fsync":
+        monkeypatch.setattr("marsmith.keys.os.fsync", fail)
+    elif step == "sync of the directory":
+        monkeypatch.setattr("marsmith.keys._sync_directory", fail)
+    else:
+        monkeypatch.setattr("marsmith.keys.os.link", link)
+    with pytest.raises(SigningError, match=r"cannot be written: No space left on device|is there already"):
+        keygen(tmp_path / "key.pem")
+    assert list(tmp_path.iterdir()) == []
+
+
+class FullStream(io.FileIO):
+    def write(self, _: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_file_system_without_hard_links_holds_keys_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def link(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr("marsmith.keys.os.link", link)
+    keygen(tmp_path / "key.pem")
+    assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {
+        "key.pem": 0o600,
+        "key.pub": 0o644,
+    }
+    (tmp_path / "key.pub").unlink()
+    with pytest.raises(SigningError, match=r"key\.pem is there already"):
+        keygen(tmp_path / "key.pem")
 
 
 @pytest.mark.parametrize("existing", ["key.pem", "key.pub"])

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import signal
 import sys
+import tempfile
+from pathlib import Path
 
 import typer
 
 from marsmith.cli import archiver, archives, deploy, image, serving, trust, tuning
-from marsmith.cli.console import err, escape
+from marsmith.cli.console import err, escape, forgive_encodings
 from marsmith.errors import MarsmithError
+from marsmith.failures import FULL, no_room
 
 app = typer.Typer(
     help="Build TorchServe archives that can be trusted, serve them and ask them.",
@@ -43,12 +46,20 @@ def main() -> None:
 
     SIGTERM and SIGHUP end a command as Ctrl-C does, so that servers and half-written files go with it.
     """
+    forgive_encodings()
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
         app()
     except MarsmithError as error:
         err.print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
+        sys.exit(1)
+    except OSError as error:
+        # What a command writes for itself, such as temporary files: its outputs have sentences of their own.
+        if error.errno not in FULL:
+            raise
+        where = Path(error.filename).parent if error.filename else tempfile.gettempdir()
+        err.print(f"[bold red]error:[/] {escape(no_room(where, str(error.strerror)))}", soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

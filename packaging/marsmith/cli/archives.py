@@ -50,7 +50,7 @@ def build(
     else:
         print_built(built, digests[built.path])
         for one in built.artefacts[1:]:
-            out.print(f"built {one.path} ({size(one.size)})\nsha256 {digests[one.path]}", soft_wrap=True)
+            out.print(f"built {one.path} ({size(one.size)})\nsha256 {digests[one.path]}", soft_wrap=True, markup=False)
 
 
 def print_built(built: Any, sha256: str) -> None:
@@ -68,6 +68,7 @@ def print_built(built: Any, sha256: str) -> None:
         f"built {built.path} ({size(built.size)}, {built.members} members, {logits}, {built.golden} golden requests "
         f"answered)\nsha256 {sha256}",
         soft_wrap=True,
+        markup=False,
     )
 
 

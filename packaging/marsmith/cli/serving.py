@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from marsmith.cli.archives import print_built
-from marsmith.cli.console import DEFAULT_URL, AsJson, Key, Port, RequireSignature, Token, bearer, dump, err, out, status
+from marsmith.cli.console import (
+    DEFAULT_URL,
+    AsJson,
+    Ca,
+    Key,
+    Port,
+    RequireSignature,
+    Token,
+    Url,
+    bearer,
+    dump,
+    err,
+    out,
+    status,
+)
 from marsmith.digest import file_sha256
 
 if TYPE_CHECKING:
@@ -36,7 +50,9 @@ def serve(
     with server:
         _start(server)
         if token:
-            err.print(f"TorchServe's tokens, which expire after an hour: {server.key_file}", soft_wrap=True)
+            err.print(
+                f"TorchServe's tokens, which expire after an hour: {server.key_file}", soft_wrap=True, markup=False
+            )
         _serve(server)
 
 
@@ -52,7 +68,7 @@ def _serve(server: Server) -> None:
     from marsmith.errors import ServerError
 
     names = ", ".join(server.archives)
-    err.print(f"Serving {names} at {server.ports.url}. Ctrl-C stops.", soft_wrap=True)
+    err.print(f"Serving {names} at {server.ports.url}. Ctrl-C stops.", soft_wrap=True, markup=False)
     try:
         code = server.wait()
     except KeyboardInterrupt:
@@ -65,17 +81,19 @@ def predict(
     images: Annotated[list[Path] | None, typer.Argument(help="Image files.")] = None,
     file: Annotated[Path | None, typer.Option(help="A text file, one text a line.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write JSON lines to this file.")] = None,
-    url: Annotated[str, typer.Option(help="The server's inference address.")] = DEFAULT_URL,
+    url: Url = DEFAULT_URL,
     token: Token = None,
+    ca: Ca = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask a running server about image files or the lines of a text file.
 
-    An input that fails is reported in its place and the rest go on; then the exit code is 1.
+    An input that fails is reported in its place and the rest go on; then the exit code is 1. A server that is busy is
+    asked again for a while. Ctrl-C keeps what was answered until then.
     """
     from marsmith.predict import predict_to
 
-    failed = predict_to(model, images or [], file, output, url, bearer(token), as_json=as_json, out=out, err=err)
+    failed = predict_to(model, images or [], file, output, url, bearer(token), ca=ca, as_json=as_json, out=out, err=err)
     if failed:
         raise typer.Exit(1)
 
@@ -84,8 +102,9 @@ def explain(
     model: Annotated[str, typer.Argument(help="The model's name on the server.")],
     source: Annotated[Path, typer.Argument(help="A text file or an image file.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write an image's overlay as PNG.")] = None,
-    url: Annotated[str, typer.Option(help="The server's inference address.")] = DEFAULT_URL,
+    url: Url = DEFAULT_URL,
     token: Token = None,
+    ca: Ca = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask a running server why it answers a text or an image as it does."""
@@ -93,7 +112,7 @@ def explain(
 
     with status() as progress:
         progress(f"asking {model}")
-        answer = explaining.explain(model, source, url, bearer(token))
+        answer = explaining.explain(model, source, url, bearer(token), ca)
     if as_json and not output:
         dump(answer)
         return

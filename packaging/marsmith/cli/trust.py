@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from marsmith.cli.console import Archive, AsJson, Key, RequireSignature, Token, bearer, dump, err, out, status
+from marsmith.cli.console import Archive, AsJson, Ca, Key, RequireSignature, Token, bearer, dump, err, out, status
 
 
 def lint(
@@ -119,6 +119,7 @@ def replay(
     token: Token = None,
     key: Key = None,
     require_signature: RequireSignature = False,
+    ca: Ca = None,
     as_json: AsJson = False,
 ) -> None:
     """Replay an archive's golden requests in TorchServe's real worker, or on a running server.
@@ -135,7 +136,7 @@ def replay(
         if server:
             if key or require_signature:
                 verify_archive(archive, key, require_signature=require_signature).require_ok()
-            outcomes = list(on_server(archive, server, bearer(token)))
+            outcomes = list(on_server(archive, server, bearer(token), ca))
         else:
             outcomes = in_worker(archive, key, require_signature=require_signature)
     if as_json:

@@ -9,7 +9,7 @@ from typing import Any
 
 import requests
 
-from marsmith.client import direct_session
+from marsmith.address import direct_session
 from marsmith.container.settings import Settings
 from marsmith.errors import ServerError
 
@@ -46,7 +46,7 @@ def models(settings: Settings) -> list[Model]:
 
 
 def _get(session: requests.Session, url: str) -> Any:
-    response = session.get(url, timeout=TIMEOUT_S)
+    response = session.get(url, timeout=TIMEOUT_S, allow_redirects=False)
     if response.status_code != HTTPStatus.OK:
         raise ServerError(f"TorchServe answers {response.status_code} when it is asked for its models.")
     return response.json()

@@ -9,7 +9,7 @@ import sys
 
 import requests
 
-from marsmith.client import direct_session
+from marsmith.address import direct_session
 from marsmith.configuration import HOST
 from marsmith.container.describe import TIMEOUT_S, models
 from marsmith.container.settings import DRAINING, MODELS, Settings
@@ -23,7 +23,8 @@ def main() -> int:
         wanted = (settings.home / MODELS).read_text(encoding="utf-8").split()
         served = {one.name: one for one in models(settings)}
         if settings.multi_model:
-            direct_session().get(f"http://{HOST}:{settings.port}/ping", timeout=TIMEOUT_S).raise_for_status()
+            ping = f"http://{HOST}:{settings.port}/ping"
+            direct_session().get(ping, timeout=TIMEOUT_S, allow_redirects=False).raise_for_status()
     except requests.RequestException as error:
         return _unhealthy(f"the gate does not answer ({type(error).__name__})")
     except (MarsmithError, OSError) as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from marsmith import mar
-from marsmith.configuration import effective_config
+from marsmith.configuration import UTF8, effective_config
 from marsmith.container.admission import admit_archive, admit_tree
 from marsmith.container.cpu import Cpu
 from marsmith.container.settings import DRAINING, MODELS, STORE, Settings
@@ -89,6 +89,7 @@ def environment(plan: Plan, settings: Settings, environ: Mapping[str, str]) -> d
         "TMPDIR": str(settings.home / TEMPORARY),
         "LOG_LOCATION": logs,
         "METRICS_LOCATION": logs,
+        **UTF8,
         # Byte code that a worker left beside a model would be no part of what was built.
         "PYTHONDONTWRITEBYTECODE": "1",
     }

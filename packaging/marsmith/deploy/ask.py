@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Generator, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from marsmith.client import CONCURRENCY, NOT_SENT, Prediction, body_of
+from marsmith.advice import no_answer
+from marsmith.client import CONCURRENCY, NOT_SENT, STOPPED, Prediction, body_of, in_order, prediction_of
 from marsmith.deploy.aws import Aws
 from marsmith.deploy.resources import OBJECT_DIGITS
 from marsmith.deploy.settings import Endpoint
 from marsmith.deploy.state import objects
 from marsmith.errors import DeployError
+from marsmith.exchange import MAX_ANSWER_BYTES, Answer, TooLongError
 from marsmith.limits import MAX_INPUT_BYTES
 from marsmith.lines import decoded
+from marsmith.pace import TRIES, Pace, StoppedError, Try
 from marsmith.paths import read_regular
-from marsmith.untrusted import json_value
 
 # Source: the size of InvokeEndpoint's body in botocore's model of sagemaker-runtime (2017-05-13).
 MAX_BODY_BYTES = 6_291_456
@@ -39,35 +40,42 @@ class Asker:
     def __init__(self, aws: Aws, endpoint: str, model: str | None = None) -> None:
         self._aws = aws
         self._arguments = {"EndpointName": endpoint, "Accept": JSON} | ({"TargetModel": model} if model else {})
+        self._pace = Pace(CONCURRENCY)
         aws.client("sagemaker-runtime")  # made once, before threads ask
 
     def send(self, body: bytes, content_type: str) -> Prediction:
-        """The answer to a body. Raises DeployError when the endpoint cannot be asked at all."""
+        """The answer to a body; a container that is busy is asked again for a while, as boto3 does a busy SageMaker.
+
+        Raises DeployError when it cannot be asked at all.
+        """
+        try:
+            return self._pace.ask(lambda: self._try(body, content_type))
+        except StoppedError:
+            return Prediction(NOT_SENT, {"message": STOPPED})
+
+    def _try(self, body: bytes, content_type: str) -> Try[Prediction]:
         if len(body) > MAX_BODY_BYTES:
-            return Prediction(NOT_SENT, {"message": f"It has {len(body):,} bytes: SageMaker takes {MAX_BODY_BYTES:,}."})
+            message = f"It has {len(body):,} bytes: SageMaker takes {MAX_BODY_BYTES:,}."
+            return Try(Prediction(NOT_SENT, {"message": message}))
         arguments = {**self._arguments, "Body": body, "ContentType": content_type}
         try:
             found = self._aws.call("sagemaker-runtime", "invoke_endpoint", arguments, "asking the endpoint")
-            answer = found["Body"].read()
+            answer = found["Body"].read(MAX_ANSWER_BYTES + 1)
         except DeployError as error:
             failed = _failed(getattr(error.__cause__, "response", None) or {})
             if failed is None:
                 raise
             return failed
-        value = json_value(answer)
-        return Prediction(HTTPStatus.OK, answer.decode("utf-8", "replace") if value is None else value)
+        if len(answer) > MAX_ANSWER_BYTES:
+            return Try(Prediction(NOT_SENT, {"message": no_answer(TooLongError())}))
+        return Try(prediction_of(Answer(HTTPStatus.OK, "", answer)))
 
-    def ask(self, inputs: Sequence[str | Path]) -> Iterator[Prediction]:
+    def ask(self, inputs: Sequence[str | Path]) -> Generator[Prediction, None, None]:
         """The answers in order, CONCURRENCY at a time: to texts, and to files, which are JSON, a text or an image.
 
         A file that cannot be read gives a Prediction with status 0. Raises DeployError like `send`.
         """
-        with ThreadPoolExecutor(CONCURRENCY) as pool:
-            try:
-                yield from pool.map(self._ask_one, inputs)
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
+        return in_order(self._ask_one, inputs, self._pace.stop)
 
     def _ask_one(self, one: str | Path) -> Prediction:
         try:
@@ -109,13 +117,14 @@ def _payload(one: str | Path) -> tuple[bytes, str]:
     return body_of(decoded(data) if one.suffix == ".txt" else data)
 
 
-def _failed(response: dict[str, Any]) -> Prediction | None:
+def _failed(response: dict[str, Any]) -> Try[Prediction] | None:
     """What the container answered, or that it could not; None where no request would fare better."""
     code = response.get("Error", {}).get("Code", "")
     if code == "ModelError":
         message = str(response.get("OriginalMessage", ""))
-        value = json_value(message.encode())
-        return Prediction(int(response.get("OriginalStatusCode", 500)), value if value is not None else message)
+        status = int(response.get("OriginalStatusCode", HTTPStatus.INTERNAL_SERVER_ERROR))
+        prediction = prediction_of(Answer(status, message, message.encode("utf-8", "replace")))
+        return Try(prediction, TRIES if prediction.is_busy else 1)
     if code in PASSING:
-        return Prediction(PASSING[code], {"message": f"SageMaker could not ask the model ({code})."})
+        return Try(Prediction(PASSING[code], {"message": f"SageMaker could not ask the model ({code})."}))
     return None

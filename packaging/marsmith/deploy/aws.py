@@ -26,6 +26,12 @@ UNKNOWN_CREDENTIALS = {
 ABSENT = {"ResourceNotFound", "ResourceNotFoundException", "NoSuchEntity", "NoSuchBucket", "NoSuchKey", "404"}
 # How SageMaker refuses an instance type that it does not know in the region, before it lists all that it knows.
 NO_SUCH_TYPE = re.compile(r"'(ml\.[\w.-]+)' at '[^']*instanceType' failed to satisfy constraint", re.ASCII)
+# How SageMaker refuses what refers to a model, a configuration, an endpoint, a role, its policies or an object that it
+# does not see yet, and the change of what it is still changing or using.
+NOT_YET = re.compile(
+    r"^Could not find|[Cc]ould not assume role|[Cc]ould not access model data|does not grant \w+:|does not exist"
+    r"|in-progress|is (?:currently )?in use|is being used"
+)
 LOG_IN = "log in, as with aws sso login or aws configure, or name a profile in AWS_PROFILE"
 
 
@@ -87,6 +93,16 @@ def absent(error: Exception) -> bool:
     """Whether AWS says that what was asked about does not exist."""
     code, message = _code(error)
     return code in ABSENT or (code == "ValidationException" and message.startswith("Could not find"))
+
+
+def not_yet(error: Exception) -> bool:
+    """Whether AWS refuses for want of something that may be there in a moment, or be done with."""
+    return NOT_YET.search(_code(error)[1]) is not None
+
+
+def exists(error: Exception) -> bool:
+    """Whether AWS says that what was to be made is there already."""
+    return "already exist" in _code(error)[1]
 
 
 def denied(error: Exception) -> bool:

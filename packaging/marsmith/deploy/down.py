@@ -43,6 +43,10 @@ def down(aws: Aws, one: Endpoint, progress: Progress, *, objects: bool, timeout_
         raise DeployError(
             "Where the tarballs are is not known any more: give --bucket, and --prefix if it was not ours."
         )
+    if state.endpoint is None and (state.configs or state.models):
+        # It may have been made a moment ago, and not be shown yet: left alone, it would cost money.
+        settle(aws, one.name, progress, timeout_s, next(iter(sorted(state.configs)), ""))
+        state = read(aws, one.name, None, one.folder)
     if state.endpoint and state.endpoint.status in IN_TRANSIT:
         settle(aws, one.name, progress, timeout_s)
     calls = removing(one.name, state)

@@ -6,28 +6,45 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 
-from marsmith.deploy.aws import Aws, absent, explained
+from marsmith.deploy import waiting
+from marsmith.deploy.aws import Aws, absent, exists, explained, not_yet
 from marsmith.deploy.calls import Call
-from marsmith.deploy.waiting import settle
+from marsmith.deploy.waiting import FEW_LOOKS, LOOKS
 from marsmith.errors import DeployError
 from marsmith.progress import Progress
 from marsmith.show import size
 
 
-def execute(aws: Aws, call: Call, progress: Progress, timeout_s: float) -> None:
-    """Make one call. Deleting what is gone is no error, and lasts until an endpoint is gone. Raises DeployError."""
+def execute(aws: Aws, call: Call, progress: Progress, timeout_s: float, *, made: bool = False) -> bool:
+    """Make one call; whether it made something, which it does not where that is there already. Raises DeployError.
+
+    What AWS cannot do yet is tried again for a while. Deleting what is gone is no error, unless it was `made` a moment
+    ago and so may not be shown yet; deleting an endpoint lasts until it is gone.
+    """
     what = target(call)
     if call.operation == "upload_file":
         _upload(aws, call, progress)
-        return
-    progress(f"{call.operation.replace('_', ' ')} {what}")
-    try:
-        aws.call(call.service, call.operation, call.arguments, f"to {call.operation.replace('_', ' ')} {what}")
-    except DeployError as error:
-        if not (call.operation.startswith("delete_") and absent(error)):
-            raise
+        return True
+    step = call.operation.replace("_", " ")
+    progress(f"{step} {what}")
+    deleting = call.operation.startswith("delete_")
+    for look in range(LOOKS + 1):
+        try:
+            aws.call(call.service, call.operation, call.arguments, f"to {step} {what}")
+            break
+        except DeployError as error:
+            if deleting and absent(error):
+                if not made or look >= FEW_LOOKS:
+                    break
+            elif call.operation.startswith("create_") and exists(error):
+                return False
+            elif look == LOOKS or not not_yet(error):
+                raise
+        progress(f"waiting until AWS can {step} {what}")
+        waiting.pause()
     if call.operation == "delete_endpoint":
-        settle(aws, what, progress, timeout_s)
+        waiting.wait_until_gone(aws, what, progress, timeout_s)
+    return True
 
 
 def target(call: Call) -> str:
@@ -36,12 +53,15 @@ def target(call: Call) -> str:
     return next(str(call.arguments[name]) for name in names if name in call.arguments)
 
 
-def take_back(aws: Aws, undo: Sequence[Call], progress: Progress, timeout_s: float) -> str:
-    """Make the calls, the last first, whatever fails; returns what is left because it could not be taken back."""
+def take_back(aws: Aws, undo: Sequence[tuple[Call, bool]], progress: Progress, timeout_s: float) -> str:
+    """Make the calls, the last first, whatever fails; returns what is left because it could not be taken back.
+
+    Beside each call stands whether what it deletes was surely made.
+    """
     left = []
-    for call in reversed(undo):
+    for call, made in reversed(undo):
         try:
-            execute(aws, call, progress, timeout_s)
+            execute(aws, call, progress, timeout_s, made=made)
         except DeployError:
             left.append(target(call))
     return ", ".join(left)

@@ -8,6 +8,7 @@ from marsmith.deploy.aws import Aws, absent, denied
 from marsmith.deploy.policy import SERVICE
 from marsmith.deploy.resources import Resources
 from marsmith.deploy.settings import INSTANCE_TYPE, Deployment
+from marsmith.deploy.waiting import appearing
 from marsmith.errors import DeployError
 
 # What GetBucketLocation calls the two oldest regions.
@@ -36,7 +37,9 @@ def preflight(aws: Aws, wanted: Resources) -> None:
 
 def _bucket(aws: Aws, bucket: str) -> None:
     try:
-        found = aws.call("s3", "get_bucket_location", {"Bucket": bucket}, f"asking where the bucket {bucket} is")
+        found = appearing(
+            lambda: aws.call("s3", "get_bucket_location", {"Bucket": bucket}, f"asking where the bucket {bucket} is")
+        )
     except DeployError as error:
         if absent(error):
             raise DeployError(f"There is no bucket {bucket}: create it in {aws.region}, or name another.") from error
@@ -53,7 +56,9 @@ def _bucket(aws: Aws, bucket: str) -> None:
 def _role(aws: Aws, one: Deployment) -> None:
     name = one.role.rpartition("/")[2]
     try:
-        role = aws.call("iam", "get_role", {"RoleName": name}, f"asking about the role {name}")["Role"]
+        role = appearing(
+            lambda: aws.call("iam", "get_role", {"RoleName": name}, f"asking about the role {name}")["Role"]
+        )
     except DeployError as error:
         if denied(error):
             return

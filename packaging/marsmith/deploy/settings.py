@@ -36,6 +36,7 @@ ROLE = re.compile(r"arn:(?P<partition>aws[a-z-]*):iam::(?P<account>\d{12}):role/
 # Source: "General purpose buckets naming rules" in the S3 user guide; a dot breaks TLS names, so it is left out.
 BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", re.ASCII)
 PREFIX = re.compile(r"[A-Za-z0-9_-]+([./][A-Za-z0-9_-]+)*", re.ASCII)
+ACCOUNT = re.compile(r"\d{12}", re.ASCII)
 INSTANCE_TYPE = re.compile(r"ml\.(?P<ec2>(?P<family>[a-z0-9-]+)\.[a-z0-9-]+)", re.ASCII)
 # A family whose generation is followed by a g has Graviton CPUs (c7g, m6gd); one with a d after that a local disk.
 GRAVITON = re.compile(r"[a-z]+\d+g")
@@ -69,6 +70,12 @@ def _prefix(prefix: str) -> str:
     return prefix
 
 
+def _account(account: str) -> str:
+    if not ACCOUNT.fullmatch(account):
+        raise ValueError(f"{account!r} is no AWS account: write its 12 digits in quotes")
+    return account
+
+
 class Endpoint(Section):
     """Which endpoint is meant, and where its tarballs lie: all that `predict` and `down` need to know."""
 
@@ -95,7 +102,7 @@ class Deployment(Endpoint):
     tarballs: list[FilePath] = Field(min_length=1)
     image: Named | None = None
     pytorch: Named | None = None
-    image_account: Annotated[str, Field(pattern=r"^\d{12}$")] | None = None
+    image_account: Annotated[str, AfterValidator(_account)] | None = None
     instance_type: str = "ml.c7g.4xlarge"
     instances: Count = 1
     volume_gb: Annotated[int, Field(strict=True, ge=1, le=MAX_VOLUME_GB)] | None = None

@@ -66,15 +66,22 @@ def settled(aws: Aws, wanted: Resources, progress: Progress, timeout_s: float) -
 
 def _make(aws: Aws, wanted: Resources, calls: list[Call], progress: Progress, timeout_s: float) -> None:
     """Make the calls and wait; what they made is taken back on failure, and on Ctrl-C before it is handed over."""
-    undo: list[Call] = []
+    undo: list[tuple[Call, bool]] = []
     handed_over = False
     try:
         for call in calls:
             handed_over = handed_over or call.operation in HANDED_OVER
             if call.undo:
-                undo.append(call.undo)
-            execute(aws, call, progress, timeout_s)
-        require_in_service(settle(aws, wanted.endpoint, progress, timeout_s), wanted.endpoint, wanted.config)
+                undo.append((call.undo, False))
+            made = execute(aws, call, progress, timeout_s)
+            if call.undo:
+                undo.pop()
+                # What was there already, though it was not shown, is not this run's to delete.
+                undo += [(call.undo, True)] if made else []
+            if not made and call.operation == "create_endpoint":
+                _require_own(aws, wanted)
+        found = settle(aws, wanted.endpoint, progress, timeout_s, wanted.config)
+        require_in_service(found, wanted.endpoint, wanted.config)
     except (MarsmithError, KeyboardInterrupt) as error:
         if handed_over and isinstance(error, KeyboardInterrupt):
             raise Interrupted(wanted.endpoint) from None
@@ -88,6 +95,14 @@ def _make(aws: Aws, wanted: Resources, calls: list[Call], progress: Progress, ti
         raise DeployError(
             f"{error}{' What this run had made is taken back.' if undo and not left else done}"
         ) from error
+
+
+def _require_own(aws: Aws, wanted: Resources) -> None:
+    """Raise DeployError unless an endpoint that turned up meanwhile is this deployment's, as it is wanted."""
+    one = wanted.deployment
+    endpoint = read(aws, wanted.endpoint, one.bucket, one.folder).endpoint
+    if endpoint and endpoint.config != wanted.config:
+        raise DeployError(f"The endpoint {wanted.endpoint} was made by another run meanwhile: run up again.")
 
 
 class Interrupted(KeyboardInterrupt):
