@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import re
 from pathlib import Path
 
-from marsmith.paths import open_regular
+from marsmith.paths import open_regular, open_regular_or_pipe
 
 # The longer marks first: that of UTF-32 begins as that of UTF-16 does.
 MARKS = (
@@ -16,6 +17,8 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+# They are held in memory, twice: ten million tweets have as many.
+MAX_LINES_BYTES = 1 << 30
 # A comment in one of the first two lines that names the encoding, as PEP 263 has it and pip reads it.
 CODING = re.compile(rb"\A(?:[^\n]*\n)?[^\n]*?#[^\n]*?coding[:=]\s*([-\w.]+)")
 
@@ -58,7 +61,13 @@ def lines_of(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
-def read_lines(file: Path) -> list[str]:
-    """The lines of a regular file, in UTF-8 with a byte order mark or not. Raises OSError and NotUtf8."""
-    with open_regular(file) as stream:
-        return lines_of(decoded(stream.read()))
+def read_lines(file: Path, *, pipe_too: bool = False) -> list[str]:
+    """The lines of a file, in UTF-8 with a byte order mark or not. Raises OSError and NotUtf8.
+
+    `pipe_too`: it may also be a pipe, where the user names it whose shell fills it.
+    """
+    with open_regular_or_pipe(file) if pipe_too else open_regular(file) as stream:
+        text = stream.read(MAX_LINES_BYTES + 1)
+    if len(text) > MAX_LINES_BYTES:
+        raise OSError(errno.EFBIG, f"it has more than {MAX_LINES_BYTES:,} bytes: split it", str(file))
+    return lines_of(decoded(text))

@@ -43,6 +43,11 @@ def open_regular(path: Path) -> io.BufferedReader:
     return os.fdopen(handle, "rb")
 
 
+def open_regular_or_pipe(path: Path) -> io.BufferedReader:
+    """Open a regular file, or a pipe as a shell makes it (`<(…)`, /dev/stdin). Raises OSError."""
+    return path.open("rb") if stat.S_ISFIFO(path.stat().st_mode) else open_regular(path)
+
+
 def require_regular(status: os.stat_result, path: Path) -> None:
     """Raise OSError for what is not a regular file."""
     if stat.S_ISDIR(status.st_mode):

@@ -107,7 +107,7 @@ def _inputs(files: Sequence[Path], texts: Path | None) -> tuple[list[str | int],
 def lines(texts: Path) -> list[str]:
     """The lines of a text file. Raises ClientError for one that cannot be read."""
     try:
-        return read_lines(texts)
+        return read_lines(texts, pipe_too=True)
     except (OSError, NotUtf8) as error:
         raise ClientError(f"{texts} cannot be read as text: {getattr(error, 'strerror', None) or error}.") from None
 

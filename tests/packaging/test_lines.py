@@ -1,6 +1,8 @@
 """Text files as editors leave them: marks, line ends, encodings."""
 
 import codecs
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -123,3 +125,22 @@ def test_a_handler_may_have_a_mark() -> None:
     from tests.packaging.lint.trees import HANDLER
 
     assert codes(lint_with({"handler.py": codecs.BOM_UTF8 + HANDLER.encode()})) == []
+
+
+def test_texts_to_predict_may_come_through_a_pipe(tmp_path: Path) -> None:
+    """As `<(…)` and /dev/stdin name them."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("first\nsecond\n",))
+    writer.start()
+    assert read_lines(pipe, pipe_too=True) == ["first", "second"]
+    writer.join()
+    with pytest.raises(OSError, match="not a regular file"):
+        read_lines(pipe)
+
+
+def test_a_file_that_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("marsmith.lines.MAX_LINES_BYTES", 10)
+    (tmp_path / "texts").write_text("0123456789\n")
+    with pytest.raises(OSError, match="more than 10 bytes"):
+        read_lines(tmp_path / "texts")

@@ -15,7 +15,6 @@ from marsmith.explain import explain
 from marsmith.inspection import inspect
 from marsmith.keys import keygen
 from marsmith.paths import open_regular, read_regular
-from marsmith.predict import lines
 from marsmith.recipe import Recipe
 from marsmith.replay import in_worker
 from marsmith.signing import sign
@@ -33,7 +32,6 @@ READERS: dict[str, Callable[[Path], object]] = {
     "sign": lambda path: sign(path, KEY[0]),
     "build": Recipe.load,
     "deploy": read_table,
-    "predict": lines,
     "explain": lambda path: explain("m", path, "http://127.0.0.1:9", {}),
 }
 KEY: list[Path] = []
