@@ -137,6 +137,8 @@ def test_texts_to_predict_may_come_through_a_pipe(tmp_path: Path) -> None:
     writer.join()
     with pytest.raises(OSError, match="not a regular file"):
         read_lines(pipe)
+    with pytest.raises(ClientError, match="not a regular file"):
+        lines(Path("/dev/zero"))
 
 
 def test_a_file_that_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
