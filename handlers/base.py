@@ -161,7 +161,8 @@ class BatchHandler(Generic[InstanceT, ResultT]):
         """One body for each request of the batch; statuses and content types go through the context."""
         self._deadline = time.monotonic() + self.begin_seconds
         with self.metrics.stage(DECODE):
-            jobs = [self._open(Request.of(fields, context, index)) for index, fields in enumerate(data)]
+            work_ms = self.settings.options.work_ms
+            jobs = [self._open(Request.of(fields, context, index, work_ms)) for index, fields in enumerate(data)]
             _fill(jobs, self._decode_in_time)
         with self.metrics.stage(NETWORK):
             _fill([job for job in jobs if not job.request.explain], self._predict_in_time)

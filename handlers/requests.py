@@ -25,6 +25,7 @@ from typing import Any
 
 from handlers.errors import MalformedRequest, RequestError, UnprocessableInstance
 from handlers.kserve import V2Answer, elements, given_id, is_grpc, is_v2
+from handlers.work import WORK_MS, Work
 
 KEYS = ("text", "data", "inputs", "b64")
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
@@ -36,7 +37,7 @@ class Request:
     """One request: TorchServe's fields, the headers by lower-case name, and the id that the logs know it by.
 
     `parts` has each field's own Content-Type; TorchServe knows one for files of a multipart form and for raw bodies.
-    `explain` says whether it came by /explanations.
+    `explain` says whether it came by /explanations, `work` what its instances together may cost.
     """
 
     fields: Mapping[str, Any]
@@ -44,28 +45,31 @@ class Request:
     request_id: str
     parts: Mapping[str, str] = field(default_factory=dict)
     explain: bool = False
+    work: Work = field(default_factory=Work, compare=False, repr=False)
 
     @classmethod
-    def of(cls, fields: Mapping[str, Any], context: Any, index: int) -> Request:
+    def of(cls, fields: Mapping[str, Any], context: Any, index: int, work_ms: int = WORK_MS) -> Request:
         """The request at `index` of the batch. TorchServe mixes the parts' headers, which are dicts, into its own."""
         headers = context.get_all_request_header(index)
         plain = {str(name).lower(): value for name, value in headers.items() if isinstance(value, str)}
         parts = {name: value.get("content-type", "") for name, value in headers.items() if isinstance(value, Mapping)}
         # The frontend's own spelling: a client may send other ones to /predictions.
         explain = headers.get("explain") == "True"
-        return cls(fields, plain, context.get_request_id(index) or "", parts, explain)
+        return cls(fields, plain, context.get_request_id(index) or "", parts, explain, Work(work_ms))
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
     """One instance as it came: str, bytes or a parsed JSON value, with the media type it was sent under, if any.
 
-    A RequestError as the value stands for an instance that was found unreadable.
+    A RequestError as the value stands for an instance that was found unreadable. `work` is what its request may still
+    cost: all the items of a request have the same.
     """
 
     value: Any
     media_type: str = ""
     charset: str = "utf-8"
+    work: Work = field(default_factory=Work, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,7 @@ def items(request: Request) -> Items:
     parts = [_item(value, *_content_type(request.parts.get(name, ""))) for name, value in fields.items()]
     if len(parts) == 1:
         return _from_body(parts[0], request)
-    return Items([_from_part(part) for part in parts], many=True)
+    return Items([_from_part(part, request.work) for part in parts], many=True)
 
 
 def _content_type(header: str) -> tuple[str, str]:
@@ -122,32 +126,34 @@ def _from_body(item: Item, request: Request) -> Items:
     if isinstance(value, Mapping) and "instances" in value:
         if not isinstance(value["instances"], list):
             raise UnprocessableInstance("`instances` must be a list.")
-        return _many(value["instances"], "predictions")
+        return _many(value["instances"], request.work, "predictions")
     value = _unwrap(value)
-    return _many(value) if isinstance(value, list) else Items([Item(value, item.media_type, item.charset)])
+    if isinstance(value, list):
+        return _many(value, request.work)
+    return Items([Item(value, item.media_type, item.charset, request.work)])
 
 
 def _from_v2(body: Mapping[str, Any], request: Request) -> Items:
     grpc = is_grpc(body, request.headers)
     answer = V2Answer(given_id(body) or request.request_id, grpc)
     try:
-        return _many(elements(body, grpc), answer)
+        return _many(elements(body, grpc), request.work, answer)
     except RequestError as error:
         if not grpc:
             raise
         return Items([Item(error)], many=True, envelope=answer)
 
 
-def _from_part(item: Item) -> Item:
+def _from_part(item: Item, work: Work) -> Item:
     """One of several parts: what is wrong with it is told in its place."""
     try:
-        return Item(_unwrap(_parsed(item)), item.media_type, item.charset)
+        return Item(_unwrap(_parsed(item)), item.media_type, item.charset, work)
     except MalformedRequest as error:
         return Item(error)
 
 
-def _many(values: list[Any], envelope: str | V2Answer | None = None) -> Items:
-    return Items([Item(_unwrap(value)) for value in values], many=True, envelope=envelope)
+def _many(values: list[Any], work: Work, envelope: str | V2Answer | None = None) -> Items:
+    return Items([Item(_unwrap(value), work=work) for value in values], many=True, envelope=envelope)
 
 
 def _parsed(item: Item) -> Any:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from handlers.work import WORK_MS
+
 FORMAT = 1
 # Every other option that is a number is at least 1.
 SMALLEST = {"threads": 0, "explain_runs": 0}
@@ -47,6 +49,7 @@ class Options:
     image_batch: int = 16
     max_windows: int = 32
     explain_runs: int = 0
+    work_ms: int = WORK_MS
     long_text: str | None = None
     share_weights: str = "auto"
 

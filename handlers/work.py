@@ -31,5 +31,7 @@ class Work:
         """
         with self._lock:
             if amount * price > self._left:
-                raise TooLarge(f"To read this request would take longer than {self._milliseconds} ms: send less at once.")
+                raise TooLarge(
+                    f"To read this request would take longer than {self._milliseconds} ms: send less at once."
+                )
             self._left -= amount * price
