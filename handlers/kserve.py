@@ -61,6 +61,11 @@ def is_grpc(body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
     return "model_name" in body and not headers
 
 
+def may_be_grpc(body: Any, headers: Mapping[str, str]) -> bool:
+    """The same of a body that was not parsed."""
+    return isinstance(body, (bytes, bytearray)) and not headers and b'"model_name"' in body
+
+
 def given_id(body: Mapping[str, Any]) -> str:
     """The id that the client gave the request; empty where there is none that can be repeated."""
     given = body.get("id")

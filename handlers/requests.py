@@ -28,7 +28,7 @@ from typing import Any
 
 from handlers.encodings import inflated
 from handlers.errors import MalformedRequest, RequestError, TooLarge, UnprocessableInstance, UnsupportedMedia
-from handlers.kserve import V2Answer, elements, given_id, is_grpc, is_v2
+from handlers.kserve import V2Answer, elements, given_id, is_grpc, is_v2, may_be_grpc
 from handlers.media import FORMS, UNTYPED, URLENCODED, content_type, is_json, is_json_lines, looks_like_json
 from handlers.parsing import parsed, parsed_lines
 from handlers.settings import MAX_INSTANCES
@@ -157,7 +157,12 @@ def _inflated(item: Item, encoding: str) -> Item:
 
 
 def _from_body(item: Item, request: Request, most: int) -> Items:
-    item = _parsed(item, most)
+    try:
+        item = _parsed(item, most)
+    except RequestError as error:
+        if not may_be_grpc(item.value, request.headers):
+            raise
+        return _refused_by_grpc(error, V2Answer(request.request_id, grpc=True))
     value, work = item.value, item.work
     if is_json_lines(item.media_type):
         return _many(value, work, most, Lines())
@@ -181,7 +186,12 @@ def _from_v2(body: Mapping[str, Any], request: Request, most: int) -> Items:
     except RequestError as error:
         if not grpc:
             raise
-        return Items([Item(error)], many=True, envelope=answer)
+        return _refused_by_grpc(error, answer)
+
+
+def _refused_by_grpc(error: RequestError, answer: V2Answer) -> Items:
+    """An error as an answer: TorchServe's gRPC endpoint looks at no status."""
+    return Items([Item(error)], many=True, envelope=answer)
 
 
 def _from_part(item: Item, most: int) -> Item:

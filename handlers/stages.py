@@ -75,17 +75,16 @@ def find(hooks: Hooks[InstanceT, ResultT], jobs: Jobs[InstanceT, ResultT]) -> No
     def found_in(request: Request) -> Items:
         if request.explain and not hooks.settings.options.explain_runs:
             raise NotSupported("This archive explains nothing: it was built without explain = true.")
-        found = items(request, hooks.settings.options.max_instances)
-        if not found.items:
-            raise UnprocessableInstance("The list is empty: send at least one instance.")
-        return found
+        return items(request, hooks.settings.options.max_instances)
 
     for job in jobs:
         found = guard(found_in, job.request)
         if isinstance(found, RequestError):
             job.refusal = found
-        else:
-            job.found = found
+            continue
+        job.found = found
+        if not found.items:
+            job.refusal = UnprocessableInstance("The list is empty: send at least one instance.")
 
 
 def decode(hooks: Hooks[InstanceT, ResultT], jobs: Jobs[InstanceT, ResultT]) -> None:
