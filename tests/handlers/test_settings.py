@@ -97,12 +97,13 @@ def test_every_option_has_a_variable(file: Path) -> None:
         "image_batch",
         "max_windows",
         "explain_runs",
+        "work_ms",
     ]
     environ = {f"MARSMITH_{name.upper()}": str(100 + place) for place, name in enumerate(names)}
     options = Settings.load(
         file, None, {**environ, "MARSMITH_LONG_TEXT": "window", "MARSMITH_SHARE_WEIGHTS": "no"}
     ).options
-    assert options == dataclasses.replace(Options(*range(100, 110)), long_text="window", share_weights="no")
+    assert options == dataclasses.replace(Options(*range(100, 111)), long_text="window", share_weights="no")
     assert {field.name for field in dataclasses.fields(Options)} == {*names, *CHOICES}
 
 
