@@ -9,11 +9,12 @@ from handlers.directory import exif, read_directory
 from handlers.meter import Extent, Meter, Step
 
 # Pillow's parser is Python up to the first scan: each marker, and each byte that belongs to none.
-SEGMENTS = Step("segments", 4_000)
-STRAY_BYTES = Step("bytes between its segments", 300)
+SEGMENTS = Step("segments", 12_000)
+STRAY_BYTES = Step("bytes between its segments", 900)
 TABLE_BYTES = Step("bytes of tables", 200)
 PHOTOSHOP_BLOCKS = Step("Photoshop blocks", 3_000)
 COPIED_BYTES = Step("bytes of metadata", 1)
+SCANS = Step("scans", 15_000)
 # libjpeg visits every block of a component in each of its scans, and in a refining scan each coefficient.
 SCANNED_BLOCKS = Step("scans for its size", 25)
 REFINED_BLOCKS = Step("refining scans for its size", 130)
@@ -31,6 +32,7 @@ PROGRESSIVE = {0xC2, 0xC6, 0xCA, 0xCE}
 ARITHMETIC = {*range(0xC9, 0xD0)}
 # Markers without a length, for Pillow or for libjpeg.
 ALONE = {0x00, TEM, JPG, *range(0xD0, 0xDA), *range(0xF0, 0xFE)}
+END_OF_IMAGE = b"\xff\xd9"
 FILL = re.compile(rb"\xff*")
 # What ends a scan's entropy-coded data.
 AFTER_SCAN = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
@@ -122,10 +124,11 @@ def _read_scans(data: bytes, place: int, frame: Frame, first: bytes, meter: Mete
 
     A sequential file whose first scan has every component has no other.
     """
-    meter.spend(CODED_BYTES, len(data) - place)
+    several = frame.marker in PROGRESSIVE or (first[:1] or b"\0")[0] < len(frame.factors)
+    end = -1 if several else data.find(END_OF_IMAGE, place)
+    meter.spend(CODED_BYTES, (end if end >= 0 else len(data)) - place)
     if frame.marker in ARITHMETIC:
         meter.spend(ARITHMETIC_BLOCKS, frame.all_blocks)
-    several = frame.marker in PROGRESSIVE or (first[:1] or b"\0")[0] < len(frame.factors)
     _spend_scan(frame, first, meter)
     while several and (match := AFTER_SCAN.search(data, place)):
         marker, place = data[match.end() - 1], match.end()
@@ -146,6 +149,7 @@ def _spend_scan(frame: Frame, segment: bytes, meter: Meter) -> None:
     count = segment[0] if segment else 0
     known = [component for component in segment[1 : 1 + 2 * count : 2] if component in frame.factors]
     blocks = sum(map(frame.blocks, known)) if len(known) == count else frame.all_blocks
+    meter.spend(SCANS)
     refines = len(segment) >= 4 + 2 * count and segment[3 + 2 * count] >> 4 > 0
     meter.spend(REFINED_BLOCKS if refines else SCANNED_BLOCKS, blocks)
     if frame.marker in ARITHMETIC:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 
 from PIL import PngImagePlugin
@@ -16,6 +17,8 @@ CHUNK_BYTES = Step("bytes of chunks", 4)
 UNPACKED_BYTES = Step("bytes of packed text or colour profiles", 10)
 # Decoded, kept, and split where it may be EXIF.
 TEXT_BYTES = Step("bytes of text", 50)
+# EXIF in hexadecimal is split into lines, and each line is an object.
+HEXADECIMAL_BYTES = Step("bytes of EXIF", 250)
 # Of scan lines: inflated, unfiltered, unpacked.
 LINE_BYTES = Step("bytes of pixels", 9)
 LINES = Step("lines", 300)
@@ -30,6 +33,8 @@ MOST_UNPACKED = 1032
 PASSES = 7
 # Text is kept as bytes and as characters of up to four bytes, more than once.
 TEXT_COPIES = 6
+HEXADECIMAL_COPIES = 50
+HEXADECIMAL_HEAD = re.compile(rb"(?:[^\n]*\n){0,3}")
 # Pillow's own pixels by colour type, and the two copies that transparency takes.
 PIXEL_BYTES = {0: 2, 2: 4, 3: 1, 4: 4, 6: 4}
 RAW_EXIF = b"Raw profile type exif"
@@ -81,7 +86,9 @@ def _spend_metadata(name: bytes, chunk: bytes, meter: Meter) -> int:
         return 2 * len(rest)
     meter.spend(TEXT_BYTES, len(rest))
     if key == RAW_EXIF:
+        meter.spend(HEXADECIMAL_BYTES, len(rest))
         exif(_from_hexadecimal(rest), meter)
+        return HEXADECIMAL_COPIES * len(rest)
     elif key == b"exif":
         exif(rest, meter)
     return TEXT_COPIES * len(rest)
@@ -100,7 +107,8 @@ def _unpacked(packed: bytes, meter: Meter) -> bytes:
 def _from_hexadecimal(text: bytes) -> bytes:
     """EXIF as ImageMagick writes it: three lines, then digits."""
     try:
-        return bytes.fromhex(b"".join(text.split(b"\n")[3:]).decode("latin-1"))
+        head = HEXADECIMAL_HEAD.match(text)
+        return bytes.fromhex(text[head.end() if head else 0 :].replace(b"\n", b"").decode("latin-1"))
     except ValueError:
         return b""
 

@@ -24,6 +24,11 @@ class Work:
         self._left = milliseconds * NANOSECONDS_PER_MS
         self._lock = Lock()
 
+    @property
+    def left(self) -> int:
+        """Nanoseconds that may still be spent."""
+        return self._left
+
     def spend(self, amount: int, price: int) -> None:
         """Take `amount` steps of `price` nanoseconds each, before they are done.
 
