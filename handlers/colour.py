@@ -25,8 +25,8 @@ SAME_LEVELS = 2
 HEADER_BYTES, TAG_BYTES, MAX_TAGS = 128, 12, 100
 # LittleCMS samples a profile of tables or of inks into a grid of its own.
 MATRIX_PROFILES = Step("colour profiles", 4_000_000)
-TABLE_PROFILES = Step("colour profiles of tables", 60_000_000)
-INK_PROFILES = Step("colour profiles of inks", 300_000_000)
+TABLE_PROFILES = Step("colour profiles of tables", 30_000_000)
+INK_PROFILES = Step("colour profiles of inks", 150_000_000)
 PROFILE_BYTES = Step("bytes of colour profiles", 50)
 CONVERTED_PIXELS = Step("pixels", 40)
 # Of `flat`, by what it has to do.

@@ -9,6 +9,8 @@ from handlers.bits import Bits
 from handlers.meter import Meter, Step
 
 UNITS = Step("units of coded pixels", 3_000)
+DEEP_PIXELS = Step("pixels", 60)
+CODED_PIXELS, CODED_BYTES = Step("pixels", 30), Step("bytes of coded pixels", 130)
 
 SEQUENCE_HEADER, FRAME_HEADER, FRAME, REDUNDANT_HEADER = 1, 3, 6, 7
 KEY_FRAME, SWITCH_FRAME = 0, 3
@@ -35,12 +37,14 @@ class Sequence:
     screen_content: int
     integer_motion: int
     sample_bytes: float
+    deep: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """A sample: pixels of all its frames, those of the largest, and the bytes that the largest takes decoded."""
+    """A sample: pixels of all its frames at a price, those of the largest, and the bytes that it takes decoded."""
 
+    step: Step
     pixels: int
     largest: int
     held: int
@@ -48,16 +52,18 @@ class Coded:
 
 def read_av1(data: bytes, meter: Meter) -> Coded:
     """The frames in open bitstream units; none where no header says how large they are."""
+    meter.spend(CODED_BYTES, len(data))
     sequence: Sequence | None = None
-    sizes, held = [], 0
+    sizes, held, step = [], 0, CODED_PIXELS
     for kind, content in _units(data, meter):
         if kind == SEQUENCE_HEADER:
             sequence = _sequence(Bits(content[:HEADER_BYTES]))
+            step = DEEP_PIXELS if sequence.deep else step
         elif kind in {FRAME, FRAME_HEADER, REDUNDANT_HEADER} and sequence:
             width, height = _frame_sides(Bits(content[:HEADER_BYTES]), sequence)
             sizes.append(width * height)
             held = max(held, int(width * height * sequence.sample_bytes))
-    return Coded(sum(sizes), max(sizes, default=0), held)
+    return Coded(step, sum(sizes), max(sizes, default=0), held)
 
 
 def _units(data: bytes, meter: Meter) -> Iterator[tuple[int, bytes]]:
@@ -109,7 +115,7 @@ def _sequence(bits: Bits) -> Sequence:
     chroma = 0.0 if grey else {0: 0.5, 1: 2.0}.get(profile, 2.0)
     return Sequence(
         width, height, width_bits, height_bits, reduced, timed, frame_id_bits, screen_content, integer_motion,
-        (1 + chroma) * (2 if deep else 1),
+        (1 + chroma) * (2 if deep else 1), deep,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ RUN_PIXELS = Step("run-length coded pixels", 220)
 RUN_BYTES = Step("bytes of run lengths", 1_500)
 COLOURS = Step("colours", 600)
 HEADER_BYTES = Step("bytes of header", 2)
-PIXELS = Step("pixels", 8)
+PIXELS = Step("pixels", 15)
 
 # OS/2's first header has sides of two bytes.
 OLD_HEADER = 12

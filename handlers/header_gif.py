@@ -7,7 +7,8 @@ import re
 from handlers.meter import Extent, Meter, Step
 
 # Pillow reads extensions block by block, and what is none of them byte by byte, in Python.
-BLOCKS = Step("blocks before its first frame", 1_000)
+EXTENSIONS = Step("blocks before its first frame", 3_000)
+BLOCKS = Step("blocks before its first frame", 1_300)
 STRAY_BYTES = Step("bytes between its blocks", 400)
 PALETTE_ENTRIES = Step("colours", 500)
 CODED_BYTES = Step("bytes of coded pixels", 25)
@@ -62,6 +63,7 @@ def _palette_bytes(data: bytes, place: int, meter: Meter) -> int:
 
 def _after_blocks(data: bytes, place: int, meter: Meter) -> int:
     """Where the blocks of an extension end. Spends each before it steps over it."""
+    meter.spend(EXTENSIONS)
     while place < len(data):
         meter.spend(BLOCKS)
         if not data[place]:

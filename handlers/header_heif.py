@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from handlers.boxes import Box, Meta, boxes, content, read_meta
 from handlers.directory import exif
 from handlers.header_av1 import Coded, read_av1
 from handlers.header_hevc import read_hevc
-from handlers.meter import MAX_IMAGE_MEMORY, Extent, Meter, Step
+from handlers.meter import Extent, Meter, Step
 
-CODED_PIXELS = Step("pixels", 70)
-CODED_BYTES = Step("bytes of coded pixels", 40)
+OTHER_PIXELS = Step("pixels", 100)
 # Converted from luma and chroma, put together, and copied.
-SHOWN_PIXELS = Step("pixels", 25)
+SHOWN_PIXELS = Step("pixels", 15)
 
 AV1, HEVC = {b"av01"}, {b"hvc1", b"hev1"}
 DERIVED = {b"grid", b"iovl", b"iden", b"tmap"}
@@ -21,12 +21,12 @@ CONTAINERS = {b"trak", b"mdia", b"minf", b"stbl"}
 SIDES_BYTES = 12
 # Items that are put together from items, one from another.
 MOST_LEVELS = 8
+OTHER_BYTES = 4
 # Of each shown pixel: the decoder's RGB, Python's copy of it, or that and Pillow's pixels; and of each coded one, what
 # decoders keep of its blocks beside its samples, once more where tiles are put together.
 SHOWN_BYTES = 8
 BLOCK_BYTES = 1
 COPIES = 2
-MOST_LISTED = 1_000
 
 
 def read_heif(data: bytes, meter: Meter) -> Extent:
@@ -35,22 +35,21 @@ def read_heif(data: bytes, meter: Meter) -> Extent:
     for box in boxes(data, 0, len(data), meter):
         if box.kind == b"meta":
             meta = read_meta(data, box, meter)
-            coded = {item: _coded(data, meta, item, meter) for item in list(meta.kinds)}
-            sides = [_sides(data, meta, item) for item in meta.kinds]
             width, height = max(_sides(data, meta, meta.primary), (width, height), key=_area)
-            pixels += _all_pixels(meta, {item: one.pixels for item, one in coded.items()})
-            shown = max([shown, *map(_area, sides), *(one.largest for one in coded.values())])
-            held += sum(one.held + BLOCK_BYTES * one.largest for one in coded.values()) * COPIES
+            meter.check_sides(width, height)
+            copies = COPIES if any(kind in DERIVED for kind in meta.kinds.values()) else 1
+            uses = _uses(meta)
+            for item in meta.kinds:
+                coded = _coded(data, meta, item, meter)
+                meter.spend(coded.step, coded.pixels * max(1, uses[item]))
+                shown = max(shown, coded.largest, _area(_sides(data, meta, item)))
+                held += (coded.held + BLOCK_BYTES * coded.largest) * copies
             _spend_exif(data, meta, meter)
         elif box.kind == b"moov":
-            for one in _first_samples(data, box, meter):
-                pixels, shown = pixels + one.pixels, max(shown, one.largest)
-                held += one.held + BLOCK_BYTES * one.largest
-        if held > MAX_IMAGE_MEMORY:
-            break
+            for coded in _first_samples(data, box, meter):
+                meter.spend(coded.step, coded.pixels)
+                shown, held = max(shown, coded.largest), held + coded.held + BLOCK_BYTES * coded.largest
     meter.check_sides(width, height)
-    meter.spend(CODED_BYTES, min(len(data), pixels))
-    meter.spend(CODED_PIXELS, pixels)
     meter.spend(SHOWN_PIXELS, shown)
     return Extent(width, height, held + shown * SHOWN_BYTES + 2 * len(data))
 
@@ -67,10 +66,8 @@ def _coded(data: bytes, meta: Meta, item: int, meter: Meter) -> Coded:
     if kind in HEVC:
         configuration = meta.property(item, b"hvcC")
         return read_hevc(configuration, content(data, meta.extents.get(item, []), meter), meter)
-    if kind in DERIVED:
-        return Coded(0, 0, 0)
-    area = _area(_sides(data, meta, item))
-    return Coded(area, area, 4 * area)
+    area = 0 if kind in DERIVED else _area(_sides(data, meta, item))
+    return Coded(OTHER_PIXELS, area, area, OTHER_BYTES * area)
 
 
 def _sides(data: bytes, meta: Meta, item: int) -> tuple[int, int]:
@@ -87,19 +84,17 @@ def _sides(data: bytes, meta: Meta, item: int) -> tuple[int, int]:
     return max(sides, own, key=_area)
 
 
-def _all_pixels(meta: Meta, own: dict[int, int]) -> int:
-    """Pixels of every item, those of an item's parts as often as it names them."""
-    known: dict[int, int] = {}
-
-    def together(item: int, levels: int) -> int:
-        if item not in known:
-            known[item] = own.get(item, 0)
-            if levels:
-                known[item] += sum(together(part, levels - 1) for part in meta.parts.get(item, ()))
-        return known[item]
-
+def _uses(meta: Meta) -> Counter[int]:
+    """How often each item is decoded: as often as those that are put together from it name it."""
     parts = {part for several in meta.parts.values() for part in several}
-    return sum(together(item, MOST_LEVELS) for item in own if item not in parts)
+    uses = level = Counter(item for item in meta.kinds if item not in parts)
+    for _ in range(MOST_LEVELS):
+        below: Counter[int] = Counter()
+        for item, times in level.items():
+            for part in meta.parts.get(item, ()):
+                below[part] += times
+        uses, level = uses + below, below
+    return uses
 
 
 def _spend_exif(data: bytes, meta: Meta, meter: Meter) -> None:

@@ -9,6 +9,9 @@ from handlers.header_av1 import Coded
 from handlers.meter import Meter, Step
 
 UNITS = Step("units of coded pixels", 3_000)
+CODED_PIXELS, CODED_BYTES = Step("pixels", 32), Step("bytes of coded pixels", 150)
+# libde265 has no vector instructions for samples of more than a byte.
+DEEP_PIXELS = Step("pixels", 88)
 
 SEQUENCE_PARAMETERS, LAST_PICTURE_TYPE = 33, 31
 # Of a sequence's parameters, up to its sides.
@@ -20,6 +23,7 @@ SAMPLE_BYTES = {0: 1.0, 1: 1.5, 2: 2.0, 3: 3.0}
 
 def read_hevc(configuration: bytes, data: bytes, meter: Meter) -> Coded:
     """The pictures of an item of length-prefixed units; `configuration` is its hvcC box's content."""
+    meter.spend(CODED_BYTES, len(data))
     length_bytes = (configuration[21] & 3) + 1 if len(configuration) > 21 else 4
     parameters = [_parameters(unit) for unit in _configured(configuration, meter) if _kind(unit) == SEQUENCE_PARAMETERS]
     pictures = 0
@@ -28,9 +32,10 @@ def read_hevc(configuration: bytes, data: bytes, meter: Meter) -> Coded:
             parameters.append(_parameters(unit))
         elif _kind(unit) <= LAST_PICTURE_TYPE and len(unit) > 2:
             pictures += unit[2] >> 7
-    largest = max((width * height for width, height, _ in parameters), default=0)
-    held = max((int(width * height * size) for width, height, size in parameters), default=0)
-    return Coded(largest * max(1, pictures), largest, held)
+    largest = max((width * height for width, height, _, _ in parameters), default=0)
+    held = max((int(width * height * size) for width, height, size, _ in parameters), default=0)
+    deep = any(more for _, _, _, more in parameters)
+    return Coded(DEEP_PIXELS if deep else CODED_PIXELS, largest * max(1, pictures), largest, held)
 
 
 def _kind(unit: bytes) -> int:
@@ -62,8 +67,8 @@ def _units(data: bytes, length_bytes: int, meter: Meter) -> Iterator[bytes]:
         place += length
 
 
-def _parameters(unit: bytes) -> tuple[int, int, float]:
-    """Width, height, and bytes of one decoded pixel."""
+def _parameters(unit: bytes) -> tuple[int, int, float, bool]:
+    """Width, height, bytes of one decoded pixel, and whether its samples have more than eight bits."""
     bits = Bits(unit[2:HEADER_BYTES].replace(b"\0\0\3", b"\0\0"))
     bits.take(4)
     layers = bits.take(3)
@@ -80,5 +85,5 @@ def _parameters(unit: bytes) -> tuple[int, int, float]:
     if bits.flag():
         for _ in range(4):
             bits.exponential()
-    deep = bits.exponential() or bits.exponential()
-    return width, height, SAMPLE_BYTES.get(chroma, 3.0) * (2 if deep else 1)
+    deep = bits.exponential() + bits.exponential() > 0
+    return width, height, SAMPLE_BYTES.get(chroma, 3.0) * (2 if deep else 1), deep

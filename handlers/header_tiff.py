@@ -10,7 +10,7 @@ from handlers.meter import Extent, Meter, Step
 
 STRIPS = Step("strips or tiles", 12_000)
 # libtiff sorts its table of tags again for each that it does not know.
-UNKNOWN_TAGS = Step("metadata entries", 400)
+UNKNOWN_TAGS = Step("metadata entries", 100)
 COPIED_BYTES = Step("bytes in reversed bit order", 3)
 PIXELS = Step("pixels", 12)
 # libtiff converts pixels of luma and chroma one by one, except JPEG's.
@@ -20,9 +20,9 @@ JPEG_BYTES = Step("bytes of coded pixels", 20)
 RAW, JPEG, OLD_JPEG = 1, 7, 6
 UNPACKING = {
     RAW: Step("pixels", 2),
-    2: Step("fax-coded pixels", 120),
-    3: Step("fax-coded pixels", 120),
-    4: Step("fax-coded pixels", 120),
+    2: Step("fax-coded pixels", 40),
+    3: Step("fax-coded pixels", 40),
+    4: Step("fax-coded pixels", 40),
     5: Step("LZW-coded pixels", 12),
     OLD_JPEG: Step("JPEG-coded pixels", 20),
     JPEG: Step("JPEG-coded pixels", 20),

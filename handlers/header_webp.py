@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from handlers.directory import exif
 from handlers.meter import Extent, Meter, Step
 
-CHUNKS = Step("chunks", 2_000)
+CHUNKS = Step("chunks", 4_000)
+CODED_BYTES = Step("bytes of coded pixels", 60)
 COPIED_BYTES = Step("bytes", 2)
 LOSSY_PIXELS = Step("pixels", 30)
 LOSSLESS_PIXELS = Step("losslessly coded pixels", 40)
@@ -24,13 +25,13 @@ MOST_GROUPS = 65_536
 GROUP_BITS, GROUP_BYTES = 20, 6_000
 # Pixels that share a group at least: tiles of 4 x 4.
 GROUP_SIDE = 4
-PIXELS = {b"VP8 ", b"VP8L", b"ALPH"}
+CODED = {b"VP8 ", b"VP8L", b"ALPH"}
 
 
 def read_webp(data: bytes, meter: Meter) -> Extent:
     """Spend what the file costs; the extent of its canvas."""
     meter.spend(COPIED_BYTES, len(data))
-    width = height = groups = lossless = 0
+    width = height = groups = lossless = coded = 0
     for name, begin, length in _chunks(data, RIFF_BYTES, len(data), meter):
         inner = [(name, begin, length)]
         if name == b"ANMF":
@@ -40,11 +41,14 @@ def read_webp(data: bytes, meter: Meter) -> Extent:
                 exif(data[at : at + size], meter)
             sides = _sides(kind, data[at : at + 10])
             width, height = max(width, sides[0]), max(height, sides[1])
+            if kind in CODED:
+                coded = max(coded, size)
             if kind in {b"VP8L", b"ALPH"}:
                 lossless += 1
                 groups = max(groups, size * 8 // GROUP_BITS)
     meter.check_sides(width, height)
     blocks = -(-width // GROUP_SIDE) * -(-height // GROUP_SIDE)
+    meter.spend(CODED_BYTES, coded * (2 if lossless else 1))
     groups = min(groups, MOST_GROUPS, blocks)
     meter.spend(LOSSLESS_PIXELS if lossless else LOSSY_PIXELS, width * height)
     return Extent(width, height, width * height * PIXEL_BYTES + 2 * len(data) + groups * GROUP_BYTES)

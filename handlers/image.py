@@ -44,7 +44,7 @@ MAX_RESIZED_PIXELS = 64_000_000
 # averages, and hides how it came to be smaller.
 DECODE_MARGIN = 2
 # What resampling takes of pixels: Pillow multiplies each source pixel in reach, across and then down.
-TAPS = Step("pixels", 3)
+TAPS = Step("pixels", 2)
 # Half of the pixels in reach of a filter that does not shrink (Pillow's Resample.c).
 REACH = {
     Image.Resampling.NEAREST: 0.5,
@@ -54,7 +54,7 @@ REACH = {
     Image.Resampling.BICUBIC: 2.0,
     Image.Resampling.LANCZOS: 3.0,
 }
-TURNED_PIXELS = Step("pixels", 12)
+TURNED_PIXELS = Step("pixels", 8)
 RGB_BYTES = 4
 # What is held of a turned pixel, at most: it and the one that it came from.
 TURNED_BYTES = 2 * RGB_BYTES
