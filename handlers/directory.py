@@ -1,4 +1,4 @@
-"""TIFF image file directories, as they stand in TIFF files, in EXIF and in the index of an MPO (TIFF 6.0, section 2)."""
+"""TIFF image file directories, in TIFF files, in EXIF and in the index of an MPO (TIFF 6.0, section 2)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def read_directory(data: bytes, meter: Meter, place: int | None = None) -> Direc
     meter.spend(ENTRIES, count)
     total = 0
     for tag, kind, values, inline in struct.iter_unpack(entry, data[begin : begin + count * struct.calcsize(entry)]):
-        size, letter = TYPES.get(kind, (0, ""))
+        size, _ = TYPES.get(kind, (0, ""))
         length = values * size
         if tag in found.entries:
             found.repeated.add(tag)

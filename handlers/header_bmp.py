@@ -5,7 +5,7 @@ from __future__ import annotations
 from handlers.meter import Extent, Meter, Step
 
 # Pillow unpacks run lengths in Python.
-RUN_PIXELS = Step("run-length coded pixels", 220)
+RUN_PIXELS = Step("run-length coded pixels", 350)
 RUN_BYTES = Step("bytes of run lengths", 1_500)
 COLOURS = Step("colours", 600)
 HEADER_BYTES = Step("bytes of header", 2)

@@ -8,7 +8,7 @@ from handlers.meter import Extent, Meter, Step
 
 # Pillow reads extensions block by block, and what is none of them byte by byte, in Python.
 EXTENSIONS = Step("blocks before its first frame", 3_000)
-BLOCKS = Step("blocks before its first frame", 1_300)
+BLOCKS = Step("blocks before its first frame", 2_000)
 STRAY_BYTES = Step("bytes between its blocks", 400)
 PALETTE_ENTRIES = Step("colours", 500)
 CODED_BYTES = Step("bytes of coded pixels", 25)

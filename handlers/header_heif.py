@@ -31,7 +31,7 @@ COPIES = 2
 
 def read_heif(data: bytes, meter: Meter) -> Extent:
     """Spend what the file costs; the extent of its primary item or of its sequence."""
-    width = height = pixels = shown = held = 0
+    width = height = shown = held = 0
     for box in boxes(data, 0, len(data), meter):
         if box.kind == b"meta":
             meta = read_meta(data, box, meter)

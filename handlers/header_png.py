@@ -89,7 +89,7 @@ def _spend_metadata(name: bytes, chunk: bytes, meter: Meter) -> int:
         meter.spend(HEXADECIMAL_BYTES, len(rest))
         exif(_from_hexadecimal(rest), meter)
         return HEXADECIMAL_COPIES * len(rest)
-    elif key == b"exif":
+    if key == b"exif":
         exif(rest, meter)
     return TEXT_COPIES * len(rest)
 
@@ -114,7 +114,7 @@ def _from_hexadecimal(text: bytes) -> bytes:
 
 
 def _spend_lines(width: int, height: int, bits: int, interlaced: int, meter: Meter) -> None:
-    """Spend the pixels: each line is inflated, unfiltered and unpacked; an interlaced image has seven times the lines."""
+    """Spend the pixels: each line is inflated, unfiltered and unpacked; interlaced, there are up to 7 times as many."""
     passes = PASSES if interlaced else 1
     meter.spend(LINES, height * passes)
     meter.spend(LINE_BYTES, height * (-(-width * bits // 8) + passes))

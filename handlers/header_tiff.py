@@ -134,5 +134,3 @@ def _spend_jpegs(data: bytes, directory: Directory, layout: _Layout, meter: Mete
     meter.spend(COPIED_BYTES, sum(sizes))
     places = zip(offsets, sizes, strict=True)
     return max((data.count(START_OF_SCAN, place, place + size) for place, size in places if place >= 0), default=1) or 1
-
-

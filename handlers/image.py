@@ -119,7 +119,7 @@ def open_image(
             raise ValueError("a file of no format that is read")
         check_memory(extent.memory)
         take(max(extent.memory, extent.decoded * max(HELD.values())))
-        # Pillow holds frames inside a file against this, and raises at its double. It is the process's, as is the limit.
+        # Pillow holds frames inside a file against this, and raises at twice as many. The limit is the process's too.
         Image.MAX_IMAGE_PIXELS = max_pixels
         # Pillow warns on standard error, which TorchServe logs, of what a client may send.
         with no_warnings:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import struct
 import zlib
 from collections.abc import Callable
@@ -205,7 +204,9 @@ KINDS: dict[str, Callable[[int], bytes]] = {
     "GIF of noise": gif_noise,
     "BMP of ends of lines": lambda side: bmp(side, side, 8, RUN_LENGTHS_8, b"\1\1\0\0" * side),
     "BMP of runs": lambda side: bmp(side, side, 8, RUN_LENGTHS_8, (b"\1\1" * side + b"\0\0") * side),
-    "BMP of runs of 4 bits": lambda side: bmp(side, side, 4, RUN_LENGTHS_4, (b"\xff\x11" * -(-side // 255) + b"\0\0") * side),
+    "BMP of runs of 4 bits": lambda side: bmp(
+        side, side, 4, RUN_LENGTHS_4, (b"\xff\x11" * -(-side // 255) + b"\0\0") * side
+    ),
     "BMP of no runs": lambda count: bmp(60_000, 100, 8, RUN_LENGTHS_8, b"\0\2\0\0" * count),
     "BMP of 1 bit": lambda side: bmp(side, side, 1, 0, bytes(-(-side // 32) * 4 * side)),
     "BMP of 16 bits": lambda side: bmp(side, side, 16, 0, bytes((2 * side + 2) * side)),
