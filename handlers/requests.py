@@ -11,25 +11,38 @@ parsed JSON or str when the Content-Type was exactly `application/json` or began
 | a JSON list                                             | one for each element                         |
 | a JSON object with `instances` (KServe v1)              | one for each element, answer in `predictions`|
 | a JSON object with tensors as `inputs` (KServe v2)      | one for each element, answer in a tensor     |
+| JSON lines                                              | one for each line, answer in lines           |
 | a form (multipart or urlencoded) of one field           | as a raw body of the field's Content-Type    |
 | a form of several fields                                | one for each field                           |
+
+Instances are counted before anything is made of them, and never further than the limit.
 """
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from email.message import Message
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from handlers.errors import MalformedRequest, RequestError, UnprocessableInstance
-from handlers.kserve import V2Answer, elements, given_id, is_grpc, is_v2
+from handlers.encodings import inflated
+from handlers.errors import MalformedRequest, RequestError, TooLarge, UnprocessableInstance, UnsupportedMedia
+from handlers.kserve import V2Answer, elements, given_id, is_grpc, is_v2, may_be_grpc
+from handlers.media import FORMS, UNTYPED, URLENCODED, content_type, is_json, is_json_lines, looks_like_json
+from handlers.parsing import parsed, parsed_lines
+from handlers.settings import MAX_INSTANCES
 from handlers.work import WORK_MS, Work
 
 KEYS = ("text", "data", "inputs", "b64")
-FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
-UNREADABLE_CHARSET = "unreadable"
+JSON_TYPE = "application/json"
+# What TorchServe calls the field of a raw body.
+BODY = "body"
+# Of a urlencoded form. Any other is a text or a JSON value that was sent without a Content-Type, as `curl -d` does:
+# TorchServe split it at `=` and `&` and replaced `+` and `%41`, so what it was cannot be told any more.
+FIELD_NAME = re.compile(r"[\w.:\[\]-]{1,100}")
+# KServe's extension of v2 by binary tensors: the body is JSON of so many bytes, and what follows them.
+BINARY_TENSORS = "inference-header-content-length"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +68,18 @@ class Request:
         parts = {name: value.get("content-type", "") for name, value in headers.items() if isinstance(value, Mapping)}
         # The frontend's own spelling: a client may send other ones to /predictions.
         explain = headers.get("explain") == "True"
+        fields = {
+            name: _text(value) if parts.get(name, "").startswith("text") else value for name, value in fields.items()
+        }
         return cls(fields, plain, context.get_request_id(index) or "", parts, explain, Work(work_ms))
+
+
+def _text(value: Any) -> Any:
+    """A text as a str where it is UTF-8, as TorchServe has it where it does not leave bodies unread (envelopes.py)."""
+    if isinstance(value, bytearray):
+        with suppress(UnicodeDecodeError):
+            return value.decode("utf-8")
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +95,15 @@ class Item:
     charset: str = "utf-8"
     work: Work = field(default_factory=Work, compare=False, repr=False)
 
+    def size(self) -> int:
+        """Bytes or characters of it, where it has such: what decoding it costs grows with them."""
+        return len(self.value) if isinstance(self.value, (str, bytes)) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Answers as JSON lines."""
+
 
 @dataclass(frozen=True, slots=True)
 class Items:
@@ -78,95 +111,129 @@ class Items:
 
     items: list[Item]
     many: bool = False
-    envelope: str | V2Answer | None = None
+    envelope: str | V2Answer | Lines | None = None
 
 
-def items(request: Request) -> Items:
-    """Find the instances of a request.
+def items(request: Request, most: int = MAX_INSTANCES) -> Items:
+    """Find the instances of a request, at most so many.
 
-    Raises MalformedRequest for a body that is not what its Content-Type says, UnprocessableInstance where there is
-    nothing to predict.
+    Raises MalformedRequest for a body that is not what its Content-Type or Content-Encoding says, UnprocessableInstance
+    where there is nothing to predict, UnsupportedMedia for what no model reads, and TooLarge.
     """
     fields = request.fields
-    media_type, charset = _content_type(request.headers.get("content-type") or request.parts.get("body", ""))
-    if "body" in fields and media_type not in FORMS:
-        return _from_body(_item(fields["body"], media_type, charset), request)
+    if BINARY_TENSORS in request.headers:
+        raise UnsupportedMedia("Binary tensors of the v2 protocol are not read: send the tensors' data as JSON.")
+    header = request.headers.get("content-type") or request.parts.get(BODY, "")
+    media_type, charset = content_type(header)
+    encoding = request.headers.get("content-encoding", "")
+    if BODY in fields and media_type not in FORMS:
+        body = Item(fields[BODY], media_type, charset, request.work)
+        return _from_body(_inflated(body, encoding), request, most)
     if not fields:
         # TorchServe drops form data without a "=", which is what `curl -d 'some text'` sends.
         raise UnprocessableInstance("The request has no data: send it as application/json or text/plain.")
-    parts = [_item(value, *_content_type(request.parts.get(name, ""))) for name, value in fields.items()]
+    if len(fields) > most:
+        raise TooLarge(f"At most {most} instances fit in one request.")
+    if encoding:
+        raise UnsupportedMedia("A form with a Content-Encoding is not read: send it as it is.")
+    if media_type == URLENCODED and not all(map(FIELD_NAME.fullmatch, fields)):
+        raise UnsupportedMedia(
+            "The body came as a form, and is none: send it with `Content-Type: application/json` or `text/plain`."
+        )
+    parts = [Item(value, *content_type(request.parts.get(name, "")), request.work) for name, value in fields.items()]
     if len(parts) == 1:
-        return _from_body(parts[0], request)
-    return Items([_from_part(part, request.work) for part in parts], many=True)
+        return _from_body(parts[0], request, most)
+    return Items([_from_part(part, most) for part in parts], many=True)
 
 
-def _content_type(header: str) -> tuple[str, str]:
-    message = Message()
-    message["content-type"] = header or "application/octet-stream"
+def _inflated(item: Item, encoding: str) -> Item:
+    """The item without its Content-Encoding, if it has one: TorchServe may have tried to read it as UTF-8."""
+    if not encoding:
+        return item
+    value = item.value.encode("utf-8") if isinstance(item.value, str) else item.value
+    if not isinstance(value, (bytes, bytearray)):
+        raise MalformedRequest("The body is not what its Content-Encoding says.")
+    return replace(item, value=inflated(value, encoding, item.work))
+
+
+def _from_body(item: Item, request: Request, most: int) -> Items:
     try:
-        charset = message.get_content_charset("utf-8")
-    except (LookupError, TypeError, ValueError):  # `charset*0=a; charset*=b` and other parameters of RFC 2231
-        charset = UNREADABLE_CHARSET
-    return (message.get_content_type() if header else ""), charset
-
-
-def _item(value: Any, media_type: str, charset: str) -> Item:
-    if isinstance(value, bytearray):
-        value = bytes(value)
-    elif isinstance(value, str) and media_type.startswith("text/") and charset != "utf-8":
-        # TorchServe reads every text as UTF-8, and some in other charsets, such as UTF-16LE, happen to be that too.
-        value = value.encode("utf-8")
-    return Item(value, media_type, charset)
-
-
-def _from_body(item: Item, request: Request) -> Items:
-    value = _parsed(item)
+        item = _parsed(item, most)
+    except RequestError as error:
+        if not may_be_grpc(item.value, request.headers):
+            raise
+        return _refused_by_grpc(error, V2Answer(request.request_id, grpc=True))
+    value, work = item.value, item.work
+    if is_json_lines(item.media_type):
+        return _many(value, work, most, Lines())
     if is_v2(value, request.headers):
-        return _from_v2(value, request)
+        return _from_v2(value, request, most)
     if isinstance(value, Mapping) and "instances" in value:
         if not isinstance(value["instances"], list):
             raise UnprocessableInstance("`instances` must be a list.")
-        return _many(value["instances"], request.work, "predictions")
+        return _many(value["instances"], work, most, "predictions")
     value = _unwrap(value)
     if isinstance(value, list):
-        return _many(value, request.work)
-    return Items([Item(value, item.media_type, item.charset, request.work)])
+        return _many(value, work, most)
+    return Items([replace(item, value=value, work=work.share())])
 
 
-def _from_v2(body: Mapping[str, Any], request: Request) -> Items:
+def _from_v2(body: Mapping[str, Any], request: Request, most: int) -> Items:
     grpc = is_grpc(body, request.headers)
     answer = V2Answer(given_id(body) or request.request_id, grpc)
     try:
-        return _many(elements(body, grpc), request.work, answer)
+        return _many(elements(body, grpc, most), request.work, most, answer)
     except RequestError as error:
         if not grpc:
             raise
-        return Items([Item(error)], many=True, envelope=answer)
+        return _refused_by_grpc(error, answer)
 
 
-def _from_part(item: Item, work: Work) -> Item:
+def _refused_by_grpc(error: RequestError, answer: V2Answer) -> Items:
+    """An error as an answer: TorchServe's gRPC endpoint looks at no status."""
+    return Items([Item(error)], many=True, envelope=answer)
+
+
+def _from_part(item: Item, most: int) -> Item:
     """One of several parts: what is wrong with it is told in its place."""
     try:
-        return Item(_unwrap(_parsed(item)), item.media_type, item.charset, work)
-    except MalformedRequest as error:
+        item = _parsed(item, most)
+    except RequestError as error:
         return Item(error)
+    return replace(item, value=_unwrap(item.value), work=item.work.share())
 
 
-def _many(values: list[Any], work: Work, envelope: str | V2Answer | None = None) -> Items:
-    return Items([Item(_unwrap(value), work=work) for value in values], many=True, envelope=envelope)
+def _many(values: list[Any], work: Work, most: int, envelope: str | V2Answer | Lines | None = None) -> Items:
+    if len(values) > most:
+        raise TooLarge(f"At most {most} instances fit in one request.")
+    return Items([Item(_unwrap(value), work=work.share()) for value in values], many=True, envelope=envelope)
 
 
-def _parsed(item: Item) -> Any:
-    """The item's value, parsed where it is JSON that TorchServe left as bytes."""
-    is_json = item.media_type == "application/json" or item.media_type.endswith("+json")
-    return _json(item.value) if is_json and isinstance(item.value, bytes) else item.value
+def _parsed(item: Item, most: int) -> Item:
+    """The item with a JSON value where it is JSON that TorchServe left unread, and bytes where it is anything else."""
+    value, media_type = item.value, item.media_type
+    unread = item.charset != "utf-8" or is_json(media_type) or is_json_lines(media_type)
+    if isinstance(value, str) and media_type.startswith("text/") and unread:
+        # TorchServe reads every text as UTF-8, and some in other charsets, such as UTF-16LE, happen to be that too.
+        value = value.encode("utf-8")
+    if not isinstance(value, (bytes, bytearray)):
+        return item
+    if is_json_lines(media_type):
+        return replace(item, value=parsed_lines(value, item.work, most))
+    if is_json(media_type):
+        return replace(item, value=parsed(value, item.work))
+    if media_type in UNTYPED and looks_like_json(value):
+        return _json_without_type(item)
+    return replace(item, value=bytes(value))
 
 
-def _json(body: bytes) -> Any:
+def _json_without_type(item: Item) -> Item:
     try:
-        return json.loads(body)
-    except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
-        raise MalformedRequest("The body is not valid JSON.") from None
+        return replace(item, value=parsed(item.value, item.work), media_type=JSON_TYPE)
+    except MalformedRequest:
+        raise UnsupportedMedia(
+            "The body looks like JSON but is not valid, and has no Content-Type: send application/json or text/plain."
+        ) from None
 
 
 def _unwrap(value: Any) -> Any:

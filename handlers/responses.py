@@ -7,6 +7,7 @@ json.dumps cannot take would end the worker and every request in it. So everythi
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -15,6 +16,7 @@ from handlers.errors import RequestError
 
 PHRASES = {status.value: status.phrase for status in HTTPStatus}
 JSON = "application/json; charset=utf-8"
+JSON_LINES = "application/jsonlines; charset=utf-8"
 # TorchServe drops the worker's connection when one answer passes max_response_size (config.properties).
 MAX_RESPONSE_BYTES = 6_000_000
 
@@ -32,14 +34,17 @@ class Response:
 
     status: int
     body: bytes
+    media_type: str = JSON
 
     @classmethod
     def ok(cls, value: object) -> Response:
         """Status 200 with `value` as JSON. Raises what json.dumps raises for a value that is not JSON."""
-        body = _dumps(value)
-        if len(body) > MAX_RESPONSE_BYTES:
-            raise ResponseTooLarge("The answer is too large. Send fewer instances in one request.")
-        return cls(200, body)
+        return cls(200, checked(_dumps(value)))
+
+    @classmethod
+    def lines(cls, values: Sequence[object]) -> Response:
+        """Status 200 with each value as a line of JSON. Raises what `ok` raises."""
+        return cls(200, checked(b"".join(_dumps(value) + b"\n" for value in values)), JSON_LINES)
 
     @classmethod
     def error(cls, status: int, body: object) -> Response:
@@ -49,8 +54,15 @@ class Response:
     def send(self, context: Any, index: int) -> bytes:
         """Set status and content type of the request at `index` and return the body."""
         context.set_response_status(self.status, PHRASES.get(self.status, "Error"), index)
-        context.set_response_content_type(index, JSON)
+        context.set_response_content_type(index, self.media_type)
         return self.body
+
+
+def checked(body: bytes) -> bytes:
+    """The body, where it passes through TorchServe. Raises ResponseTooLarge."""
+    if len(body) > MAX_RESPONSE_BYTES:
+        raise ResponseTooLarge("The answer is too large. Send fewer instances in one request.")
+    return body
 
 
 def plain(value: object) -> Any:

@@ -18,6 +18,8 @@ from typing import Any
 from handlers.work import WORK_MS
 
 FORMAT = 1
+# Of one request, which costs the network no more than so many ordinary instances (see base.py).
+MAX_INSTANCES = 64
 # Every other option that is a number is at least 1.
 SMALLEST = {"threads": 0, "explain_runs": 0}
 # What becomes of a text longer than the model reads.
@@ -41,7 +43,7 @@ class Options:
 
     top_k: int = 5
     threads: int = 0
-    max_instances: int = 64
+    max_instances: int = MAX_INSTANCES
     max_text_bytes: int = 1_048_576
     max_image_bytes: int = 20_000_000
     max_pixels: int = 64_000_000

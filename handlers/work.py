@@ -17,12 +17,23 @@ WORK_MS = 2_000
 
 
 class Work:
-    """The work that one request may still cost; its instances, which may be decoded at once, spend from it together."""
+    """The work that one request may still cost.
 
-    def __init__(self, milliseconds: int = WORK_MS) -> None:
+    Each of its instances spends from a `share` of its own, which ends where the request's does: an instance that alone
+    costs too much is refused in its place. Where only all of them together do, `exceeded` says so, and the request is
+    refused as a whole: which instance came last depends on threads, their sum does not.
+    """
+
+    def __init__(self, milliseconds: int = WORK_MS, request: Work | None = None) -> None:
         self._milliseconds = milliseconds
         self._left = milliseconds * NANOSECONDS_PER_MS
+        self._request = request
         self._lock = Lock()
+        self.exceeded = False
+
+    def share(self) -> Work:
+        """What one instance may cost: as much as the request, and no more than the others leave."""
+        return Work(self._milliseconds, self)
 
     @property
     def left(self) -> int:
@@ -36,7 +47,12 @@ class Work:
         """
         with self._lock:
             if amount * price > self._left:
-                raise TooLarge(
-                    f"To read this request would take longer than {self._milliseconds} ms: send less at once."
-                )
+                self.exceeded = True
+                raise self.refusal()
+            if self._request is not None:
+                self._request.spend(amount, price)
             self._left -= amount * price
+
+    def refusal(self) -> TooLarge:
+        """What answers a request that costs too much."""
+        return TooLarge(f"To read this request would take longer than {self._milliseconds} ms: send less at once.")

@@ -88,13 +88,40 @@ def test_data_may_be_flat_or_nested(worker: Worker, data: Any, shape: list[int])
     assert results(answer) == shouts("a", "b", "c", "d")
 
 
+@pytest.mark.parametrize("shape", [-1, [-1], [-1, 1], [1, -1], [-1, -1], [2], 2, [], None, "left out"])
+@pytest.mark.parametrize("data", [["a", "b"], [["a"], ["b"]]])
+def test_sizes_may_be_left_open_as_torchserves_own_examples_do(worker: Worker, data: Any, shape: Any) -> None:
+    sent = tensor(data, shape)
+    sent["shape"] = shape
+    if shape == "left out":
+        del sent["shape"]
+    (answer,) = between(worker, v2(sent))
+    if shape == []:
+        assert answer.status == 422  # a scalar is one element
+    else:
+        assert results(answer) == shouts("a", "b")
+
+
+@pytest.mark.parametrize("shape", [1, -1, [1], [-1], [], [1, 1], None])
+def test_a_lone_string_is_a_tensor_of_one_element(worker: Worker, shape: Any) -> None:
+    (answer,) = between(worker, v2({"name": "text", "shape": shape, "datatype": "BYTES", "data": "hello"}))
+    assert results(answer) == shouts("hello")
+
+
+def test_elements_are_counted_no_further_than_the_limit_whatever_is_nested(worker: Worker) -> None:
+    many = [[] for _ in range(10_000)]
+    for data in (["a"] * 100_000, [["a"] * 100_000], [many, many], many):
+        (answer,) = between(worker, v2(tensor(data, [-1])))
+        assert (answer.status, answer.error["type"]) == (413, "too_large")
+
+
 @given(st.recursive(st.text(), lambda inner: st.lists(inner, max_size=4), max_leaves=30))
 def test_nested_data_is_flattened_row_by_row(data: Any) -> None:
     def leaves(value: Any) -> list[str]:
         return [leaf for inner in value for leaf in leaves(inner)] if isinstance(value, list) else [value]
 
     expected = leaves([data])
-    assert elements({"inputs": [tensor([data], [len(expected)])]}, grpc=False) == expected
+    assert elements({"inputs": [tensor([data], [len(expected)])]}, grpc=False, most=1000) == expected
 
 
 def test_a_scalar_has_no_sizes(worker: Worker) -> None:
@@ -137,10 +164,17 @@ WRONG: list[tuple[Sequence[Any], dict[str, Any], str]] = [
     ([tensor(["a"], "1")], {}, "whole numbers"),
     ([tensor(["a"], [1.0])], {}, "whole numbers"),
     ([tensor(["a"], [True])], {}, "whole numbers"),
-    ([tensor(["a"], [-1])], {}, "whole numbers"),
+    ([tensor(["a"], [-2])], {}, "whole numbers"),
+    ([tensor(["a"], -2)], {}, "whole numbers"),
+    ([tensor(["a"], True)], {}, "whole numbers"),
+    ([tensor(["a"], [-1] * 9)], {}, "at most 8 whole numbers"),
+    ([tensor(["a", "b", "c"], [-1, 2])], {}, "does not fit its data of 3 elements"),
+    ([tensor(["a"], [-1, 0])], {}, "does not fit its data of 1 elements"),
+    ([tensor(["a", "b"], 1)], {}, "does not fit its data of 2 elements"),
     ([tensor(["a"], [1] * 9)], {}, "at most 8 whole numbers"),
     ([{"shape": [1], "datatype": "BYTES"}], {}, "`data` of a v2 tensor must be a list"),
-    ([tensor("a", [1])], {}, "`data` of a v2 tensor must be a list"),
+    ([tensor({"a": 1}, [1])], {}, "`data` of a v2 tensor must be a list"),
+    ([tensor("a", [2])], {}, "does not fit its data of 1 elements"),
     ([tensor([])], {}, "list is empty"),
     ([tensor(["a"])], {"id": 42}, "`id` must be a string"),
     ([tensor(["a"])], {"id": "x" * (MAX_ID_CHARACTERS + 1)}, "`id` must be a string of at most 1000"),

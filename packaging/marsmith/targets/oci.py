@@ -29,6 +29,9 @@ ARCHITECTURES = ("amd64", "arm64")
 MODELS = PurePosixPath("models")
 # Where KServe shows /models to the server.
 MOUNTED = "/mnt/models"
+# KServe sets TS_SERVICE_ENVELOPE to kserve or kservev2, envelopes that read the first request of a batch and drop the
+# others (ts.torch_handler.request_envelope).
+BATCH_SIZE = 1
 # https://kserve.github.io, the TorchServe runtime: its ports, and the requirements of archives installed at load.
 KSERVE = """\
 inference_address=http://0.0.0.0:8085
@@ -135,7 +138,7 @@ def _kserve_config(recipe: Recipe) -> bytes:
         "marName": f"{recipe.name}.mar",
         "minWorkers": serving.workers,
         "maxWorkers": serving.workers,
-        "batchSize": serving.batch_size,
+        "batchSize": BATCH_SIZE,
         "maxBatchDelay": serving.max_batch_delay_ms,
         "responseTimeout": serving.response_timeout_s,
     }

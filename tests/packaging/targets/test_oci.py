@@ -77,3 +77,5 @@ def test_a_modelcar_shows_kserve_the_archive(homes: Built, architecture: str) ->
     assert properties["model_store"] == "/mnt/models/model-store"
     snapshot = json.loads(properties["model_snapshot"])
     assert snapshot["models"]["sentiment"]["1.0"]["marName"] == "sentiment.mar"
+    # KServe's envelopes read the first request of a batch alone.
+    assert snapshot["models"]["sentiment"]["1.0"]["batchSize"] == 1
