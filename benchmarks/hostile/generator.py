@@ -9,16 +9,19 @@ from random import Random
 from typing import Any
 
 from benchmarks.hostile import documents, wire
-from benchmarks.hostile.case import OK, Case, Expected, Outcome, Shape, canary
+from benchmarks.hostile.case import OK, SLOW, Case, Expected, Outcome, Shape, canary
 from benchmarks.hostile.contract import Body, Contract, ImageRules, Rules, TextRules
 from benchmarks.hostile.damage import hostile_picture
 from benchmarks.hostile.pictures import album
+from benchmarks.hostile.slow import ANY_RIGHT, slow_request
 from benchmarks.hostile.texts import good_texts, hostile_text, ordinary
 from marsmith.worker import WorkerRequest
 
 LARGEST_BATCH = 16
 # Of the requests, those that must be answered as when they were alone; and one at least in each batch.
 GOOD_SHARE = 0.08
+# And those that ask for much work: a run of 100,000 keeps to some 40 minutes on two cores.
+SLOW_SHARE = 0.02
 MOST_INSTANCES = 4
 # The largest files and texts are not sent in lists, where nothing more would be learnt from so much more work.
 LARGEST_IN_A_LIST = 100_000
@@ -56,6 +59,9 @@ class Generator:
             instance = rng.choice(list(self.good.values()))
             request, expected = _alone(rng, instance, self._contract([instance]))
             return Case(number, "good", request, expected)
+        if rng.random() < SLOW_SHARE:
+            slow = slow_request(rng, self.task)
+            return Case(number, f"{SLOW}: {slow.kind}", slow.request, ANY_RIGHT)
         kinds = {kind: weight for kind, (weight, _) in MAKERS.items()}
         kind = rng.choices(list(kinds), list(kinds.values()))[0]
         what, (request, expected) = MAKERS[kind][1](self, rng)
