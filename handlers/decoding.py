@@ -25,8 +25,8 @@ INVISIBLE = {"Cc", "Cf", "Zl", "Zp", "Zs"}
 ANY_IMAGE = "application/x-image"
 # Media types of files that a client may take for what the model reads, by what they are called.
 FILES = ("image", "audio", "video")
-# Nanoseconds for each byte of a text: to see whether it is blank, and to normalise its words. 150 were measured.
-TEXT_NS = 200
+# Nanoseconds for each byte of a text: to see whether it is blank, and to normalise its words. 200 were measured.
+TEXT_NS = 250
 # Nanoseconds for each character of base64: to see that it is that, and to decode it. 6 were measured.
 BASE64_NS = 8
 

@@ -40,7 +40,7 @@ class SentimentHandler(BatchHandler[Tokens, tuple[Tokens, Any]]):
     def decode(self, item: Item) -> Tokens:
         """Text -> token ids, as many as the model reads."""
         with self.metrics.stage(TOKENISE):
-            tokens = self.encoder.encode(text_of(item, self.settings.options.max_text_bytes))
+            tokens = self.encoder.encode(text_of(item, self.settings.options.max_text_bytes), item.work)
         self.metrics.add(TOKENS, tokens.count)
         if tokens.truncated:
             self.metrics.add(TRUNCATED)

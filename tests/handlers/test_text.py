@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 from handlers.errors import TooLarge
 from handlers.text import TextEncoder, Tokens, normalise_tweet
+from handlers.work import Work
+from tests import tiny
 from tests.tiny import MAX_TOKENS
 
 # Both tokenizers put one token before a text and one behind it.
@@ -220,3 +223,52 @@ def test_the_mean_of_windows_is_weighted_by_their_tokens(lengths: list[int], wei
 def test_a_text_without_tokens_has_its_windows_scores() -> None:
     scores = np.array([0.25, 0.75], np.float32)
     assert Tokens([[2, 3]], SPECIAL, False).average([scores]).tolist() == [0.25, 0.75]
+
+
+UNITS = ("!?", "漢字", "e\u0301", "a", "12345", "😀", "<mask>", "</s>", "[MASK]", "\x00", "a!", "\ufdfa", "@x", "don't")
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("kind", ["wordpiece", "byte_level_bpe"])
+@pytest.mark.parametrize("begin", ["", "a b ", "x" * 50])
+def test_a_text_without_white_space_is_cut_where_the_whole_has_the_same_tokens(
+    tmp_path: Path, kind: str, unit: str, begin: str
+) -> None:
+    file = tmp_path / "tokenizer.json"
+    getattr(tiny, kind)().save(str(file))
+    encoder = TextEncoder(file, "none", 8, "window", 2)
+    whole = Tokenizer.from_file(str(file))
+    whole.enable_truncation(8)
+    for count in (100, 130, 1000):
+        text = begin + unit * count
+        encoding = whole.encode(text)
+        windows = [encoding.ids, *(rest.ids for rest in encoding.overflowing)]
+        assert encoder.encode(text).windows == windows[:2]
+
+
+def test_little_of_a_text_without_white_space_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "tokenizer.json"
+    tiny.wordpiece().save(str(file))
+    assert len(TextEncoder(file, "none", 8).encode("!?" * 50_000).text) < 1000
+
+
+def test_what_is_tokenised_is_spent_once(tmp_path: Path) -> None:
+    file = tmp_path / "tokenizer.json"
+    tiny.wordpiece().save(str(file))
+    encoder = TextEncoder(file, "none", 8)
+    text = "x" * 10_000
+    work = Work(milliseconds=20)
+    assert encoder.encode(text, work).truncated is False
+    with pytest.raises(TooLarge, match="longer than 20 ms"):
+        encoder.encode(text, work)
+    encoder.encode("x " * 10_000, Work(milliseconds=20))
+
+
+@given(st.text(st.sampled_from("@http ax\n\t:/"), max_size=40))
+def test_user_names_and_links_are_masked_word_by_word(text: str) -> None:
+    def masked(word: str) -> str:
+        if word.startswith("@") and len(word) > 1:
+            return "@user"
+        return "http" if word.startswith("http") else word
+
+    assert normalise_tweet(text) == " ".join(masked(word) for word in text.split(" "))
