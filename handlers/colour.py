@@ -31,8 +31,11 @@ PROFILE_BYTES = Step("bytes of colour profiles", 50)
 CONVERTED_PIXELS = Step("pixels", 40)
 # Of `flat`, by what it has to do.
 SAME, CONVERTED, CLEARED, DEEP = (Step("pixels", price) for price in (0, 5, 12, 15))
-# The bytes of a pixel that `flat` holds, its image's own among them.
-HELD = {SAME: 4, CONVERTED: 8, CLEARED: 12, DEEP: 12}
+# Bytes of a pixel, by mode where they are not four; and those that `flat` makes of it, each of its copies.
+PIXEL_BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}
+RGB_BYTES = 4
+COPIED_BYTES = {SAME: 0, CONVERTED: RGB_BYTES, CLEARED: 2 * RGB_BYTES, DEEP: 2 + RGB_BYTES}
+MOST_HELD_BYTES = 12
 ROWS_AT_ONCE = 256
 
 
@@ -60,6 +63,12 @@ def flattening(image: Image.Image) -> Step:
     if image.has_transparency_data:
         return CLEARED
     return SAME if image.mode == "RGB" else CONVERTED
+
+
+def held_bytes(image: Image.Image) -> int:
+    """What `flat` holds of each pixel at most, the image's own bytes among it."""
+    own = PIXEL_BYTES.get(image.mode, RGB_BYTES)
+    return own + (RGB_BYTES if image.mode == "RGBA" else COPIED_BYTES[flattening(image)])
 
 
 def _rgb(image: Image.Image) -> Image.Image:

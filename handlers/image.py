@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import AvifImagePlugin, Image, PngImagePlugin
 
-from handlers.colour import HELD, MAX_PROFILE_BYTES, flat, flattening, profile_of, to_srgb
+from handlers.colour import MAX_PROFILE_BYTES, MOST_HELD_BYTES, flat, flattening, held_bytes, profile_of, to_srgb
 from handlers.errors import MalformedRequest, RequestError, TooLarge, UnsupportedMedia
 from handlers.examine import examine
 from handlers.meter import Extent, Meter, Step, check_memory
@@ -118,7 +118,7 @@ def open_image(
         if extent is None:
             raise ValueError("a file of no format that is read")
         check_memory(extent.memory)
-        take(max(extent.memory, extent.decoded * max(HELD.values())))
+        take(max(extent.memory, extent.decoded * MOST_HELD_BYTES))
         # Pillow holds frames inside a file against this, and raises at twice as many. The limit is the process's too.
         Image.MAX_IMAGE_PIXELS = max_pixels
         # Pillow warns on standard error, which TorchServe logs, of what a client may send.
@@ -149,9 +149,8 @@ def _decoded(data: bytes, extent: Extent, least_side: int, meter: Meter) -> tupl
             image.load()
         profile = profile_of(image)
         pixels = image.width * image.height
-        how = flattening(image)
-        check_memory(pixels * HELD[how])
-        meter.spend(how, pixels)
+        check_memory(pixels * held_bytes(image))
+        meter.spend(flattening(image), pixels)
         flattened = flat(image, keep_inks=profile is not None)
         orientation = _orientation(image)
     flattened.info = {"icc_profile": profile} if profile else {}
