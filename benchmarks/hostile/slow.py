@@ -9,7 +9,7 @@ import json
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from random import Random
 
 from benchmarks.hostile import slow_avif, slow_jpeg, slow_png, slow_tiff
@@ -24,10 +24,12 @@ IMAGES: Mapping[str, Callable[[int], bytes]] = {
 # What it takes long to make: prices.py measures these too.
 TOO_SLOW_TO_MAKE = {
     "PNG in pieces", "PNG bomb", "PNG of noise", "PNG of the dearest filter", "TIFF, LZMA noise", "AVIF of noise",
-    "AVIF of noise, 4:4:4", "AVIF", "AVIF of alpha", "WebP, lossy noise", "JPEG of progressive noise",
+    "AVIF of noise, 4:4:4", "AVIF", "PNG wide column", "AVIF of alpha", "WebP, lossy noise", "JPEG of progressive noise",
 }  # fmt: skip
-# Of makers that take a side, pixels; of those that take a count, how many; the lesser is near the edge of many.
-SIDES, COUNTS = (1500, 3000, 6000), (300, 20_000, 100_000)
+# Of makers that take a side: pixels, fewer of what hardly packs. Of those that take a count: bytes of the whole file.
+SIDES, NOISY_SIDES = (1000, 2500, 5000), (300, 600, 1000)
+TARGET_BYTES = (30_000, 400_000, 3_000_000)
+PROBE, NOISY_BYTES = 100, 4_000
 JSON, TEXT = "application/json", "text/plain"
 LIST_ELEMENTS = 13_000_000
 TEXT_BYTES = 1_000_000
@@ -49,7 +51,7 @@ def slow_request(rng: Random, task: str) -> Slow:
     """Any kind of slow request to the model of this task."""
     if task == "food" and rng.random() < 4 / 5:
         kind = rng.choice([name for name in IMAGES if name not in TOO_SLOW_TO_MAKE])
-        return Slow(kind, WorkerRequest.raw(_image(kind, rng.randrange(len(COUNTS))), "application/octet-stream"))
+        return Slow(kind, WorkerRequest.raw(_image(kind, rng.randrange(len(TARGET_BYTES))), "application/octet-stream"))
     kind = rng.choice(list(BODIES))
     return Slow(kind, _request(kind))
 
@@ -63,7 +65,11 @@ def takes_a_side(make: Callable[[int], bytes]) -> bool:
 @cache
 def _image(kind: str, step: int) -> bytes:
     make = IMAGES[kind]
-    return make((SIDES if takes_a_side(make) else COUNTS)[step])
+    size = len(make(PROBE))
+    if takes_a_side(make):
+        return make((NOISY_SIDES if size > NOISY_BYTES else SIDES)[step])
+    each = max(1, (len(make(2 * PROBE)) - size) // PROBE)
+    return make(max(1, TARGET_BYTES[step] // each))
 
 
 @cache
@@ -74,6 +80,10 @@ def _request(kind: str) -> WorkerRequest:
 def _raw(body: bytes, media_type: str = JSON, **headers: str) -> WorkerRequest:
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     return WorkerRequest([("body", media_type, body)], {"Content-Type": media_type, **names})
+
+
+def _text(unit: str) -> WorkerRequest:
+    return _raw(_repeated(unit).encode(), TEXT)
 
 
 def _tensor(data: bytes) -> bytes:
@@ -117,5 +127,5 @@ BODIES: dict[str, Callable[[], WorkerRequest]] = {
     "packed list": lambda: _raw(zlib.compress(_ones(), 9), JSON, Content_Encoding="deflate"),
     "base64 of rubbish": lambda: _raw(b'"' + b"A" * 25_000_000 + b'"'),
     "base64 of spaces": lambda: _raw(b'"' + b"A " * 12_000_000 + b'"'),
-    **{f"text of {unit!a}": lambda unit=unit: _raw(_repeated(unit).encode(), TEXT) for unit in UNITS},
+    **{f"text of {unit!a}": partial(_text, unit) for unit in UNITS},
 }

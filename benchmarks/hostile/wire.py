@@ -103,8 +103,9 @@ def grpc(body: Body) -> WorkerRequest:
 
 
 def form(rng: Random, parts: Sequence[tuple[str, Body]]) -> tuple[WorkerRequest, list[Body], bool]:
-    """Fields under their own Content-Types (the header of each, and its body); those that the handler sees; and
-    whether their names are those of a form.
+    """Fields under their own Content-Types (the header of each, and its body) as a request.
+
+    Also the bodies that the handler sees, and whether the names are those of a form.
 
     Of two fields of one name the last is seen, in the place of the first.
     """
