@@ -67,7 +67,7 @@ def opened(data: Any, context: Any, work_ms: int, most: int) -> Batch:
     ids = getattr(context, "request_ids", None)
     count = len(ids) if ids else len(data)
     if _is_plain(data, context, count):
-        return Batch(context, [Request.of(fields, context, index, work_ms) for index, fields in enumerate(data)])
+        return Batch(context, [Request.of(fields, context, index, work_ms, most) for index, fields in enumerate(data)])
     requests = [Request.of({}, context, index, work_ms) for index in range(count)]
     if hasattr(context, V2_NAMES):
         return First(context, [_request(_tensors(data, requests[0], context), requests[0])], count, v2=True)

@@ -61,8 +61,16 @@ class Request:
     work: Work = field(default_factory=Work, compare=False, repr=False)
 
     @classmethod
-    def of(cls, fields: Mapping[str, Any], context: Any, index: int, work_ms: int = WORK_MS) -> Request:
-        """The request at `index` of the batch. TorchServe mixes the parts' headers, which are dicts, into its own."""
+    def of(
+        cls, fields: Mapping[str, Any], context: Any, index: int, work_ms: int = WORK_MS, most: int = MAX_INSTANCES
+    ) -> Request:
+        """The request at `index` of the batch. TorchServe mixes the parts' headers, which are dicts, into its own.
+
+        A form of more than `most` fields will be refused, and is not looked at.
+        """
+        request_id = context.get_request_id(index) or ""
+        if len(fields) > most:
+            return cls(fields, {}, request_id)
         headers = context.get_all_request_header(index)
         plain = {str(name).lower(): value for name, value in headers.items() if isinstance(value, str)}
         parts = {name: value.get("content-type", "") for name, value in headers.items() if isinstance(value, Mapping)}
@@ -71,7 +79,7 @@ class Request:
         fields = {
             name: _text(value) if parts.get(name, "").startswith("text") else value for name, value in fields.items()
         }
-        return cls(fields, plain, context.get_request_id(index) or "", parts, explain, Work(work_ms))
+        return cls(fields, plain, request_id, parts, explain, Work(work_ms))
 
 
 def _text(value: Any) -> Any:
@@ -121,6 +129,8 @@ def items(request: Request, most: int = MAX_INSTANCES) -> Items:
     where there is nothing to predict, UnsupportedMedia for what no model reads, and TooLarge.
     """
     fields = request.fields
+    if len(fields) > most:
+        raise TooLarge(f"At most {most} instances fit in one request.")
     if BINARY_TENSORS in request.headers:
         raise UnsupportedMedia("Binary tensors of the v2 protocol are not read: send the tensors' data as JSON.")
     header = request.headers.get("content-type") or request.parts.get(BODY, "")
@@ -132,8 +142,6 @@ def items(request: Request, most: int = MAX_INSTANCES) -> Items:
     if not fields:
         # TorchServe drops form data without a "=", which is what `curl -d 'some text'` sends.
         raise UnprocessableInstance("The request has no data: send it as application/json or text/plain.")
-    if len(fields) > most:
-        raise TooLarge(f"At most {most} instances fit in one request.")
     if encoding:
         raise UnsupportedMedia("A form with a Content-Encoding is not read: send it as it is.")
     if media_type == URLENCODED and not all(map(FIELD_NAME.fullmatch, fields)):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers import base
+from handlers import stages
 from handlers.requests import Item
 from tests.handlers.shouter import GOOD, Shouter, between, make_root, text
 from tests.handlers.worker import Post, Worker
@@ -89,7 +89,7 @@ def test_slices_are_predicted_while_there_is_time(tmp_path: Path) -> None:
     worker = Worker(Slow(), make_root(tmp_path / "more"), {"responseTimeout": 125})  # 50 s: two slices
     (answer,) = worker.predict(Post.json([f"text {number}" for number in range(40)]))
     codes = [element.get("error", {}).get("code", 200) for element in answer.value]
-    assert codes == [200] * 2 * base.PREDICT_INSTANCES + [503] * 8
+    assert codes == [200] * 2 * stages.PREDICT_INSTANCES + [503] * 8
 
 
 @pytest.mark.parametrize("charset", ["punycode", "idna", "unicode_escape", "rot13", "hex", "utf-7", "iso-8859-99"])

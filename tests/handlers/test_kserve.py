@@ -109,7 +109,7 @@ def test_a_lone_string_is_a_tensor_of_one_element(worker: Worker, shape: Any) ->
 
 
 def test_elements_are_counted_no_further_than_the_limit_whatever_is_nested(worker: Worker) -> None:
-    many = [[] for _ in range(10_000)]
+    many: list[Any] = [[] for _ in range(10_000)]
     for data in (["a"] * 100_000, [["a"] * 100_000], [many, many], many):
         (answer,) = between(worker, v2(tensor(data, [-1])))
         assert (answer.status, answer.error["type"]) == (413, "too_large")

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handlers import base
+from handlers import stages
 from handlers.sentiment import SentimentHandler
 from handlers.text import Tokens
 from tests.handlers.transformers_reference import Reference, masked
@@ -140,7 +140,7 @@ def test_texts_of_many_windows_are_predicted_in_smaller_parts() -> None:
     texts = [Tokens([[1]] * windows, 0, False) for windows in (1, 14, 1, 1, 32, 3, 16, 8, 8, 1)]
     parts = [[len(tokens.windows) for tokens in part] for part in handler._parts(texts)]
     assert parts == [[1, 14, 1], [1], [32], [3], [16], [8, 8], [1]]
-    assert base.PREDICT_INSTANCES == 16
+    assert stages.PREDICT_INSTANCES == 16
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import io
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,6 +33,7 @@ class Post:
     parts: tuple[Part, ...] | None = None
     header: str = "Content-Type"
     explain: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def json(cls, value: object) -> "Post":
@@ -120,6 +121,7 @@ def encode_batch(posts: Sequence[Post]) -> bytes:
     for index, post in enumerate(posts):
         frame += _sized(request_id(index).encode())
         headers = {post.header: post.content_type, "User-Agent": "test"} if post.content_type else {}
+        headers |= post.headers
         if headers or post.explain:  # what comes by gRPC has none
             headers["explain"] = str(post.explain)
         for name, value in headers.items():

@@ -4,6 +4,7 @@ No test can have DJL's server: its rules are those of ai.djl.python.engine.PyPre
 """
 
 import base64
+import gzip
 import json
 import os
 import subprocess
@@ -66,3 +67,18 @@ def test_a_bad_request_is_answered_for_itself(djl_tree: Path) -> None:
     assert (code, body["error"]["type"]) == (415, "unsupported_media")
     assert properties["Content-Type"].startswith("application/json")
     assert (form_code, form_body["label"]) == (200, batch[0][2]["label"])
+
+
+def test_bodies_are_what_their_types_say(djl_tree: Path) -> None:
+    batches = asked(
+        djl_tree,
+        [({"Content-Type": "text/json"}, "data", b'{"text": "fine"}')],
+        [({"Content-Type": "application/x-ndjson"}, "data", b'{"text": "fine"}\n')],
+        [({"Content-Type": "application/xml"}, "data", b"<text>fine</text>")],
+        [({"Content-Type": "application/json", "Content-Encoding": "gzip"}, "data", gzip.compress(b'"fine"'))],
+        [({"Content-Type": "application/x-www-form-urlencoded"}, '{"text": "a', b'b"}')],
+    )
+    (as_json,), (lines,), (xml,), (gzipped,), (form,) = batches
+    assert [code for code, _, _ in (as_json, lines, xml, gzipped, form)] == [200, 200, 415, 200, 415]
+    assert as_json[2] == lines[2] == gzipped[2]
+    assert lines[1]["Content-Type"].startswith("application/jsonlines")

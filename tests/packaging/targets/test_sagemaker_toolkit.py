@@ -64,5 +64,14 @@ def test_golden_requests_are_answered_as_by_the_archive(worker: Worker, homes: B
     assert difference([json.loads(answer.body) for answer in answers], of_the_archive(homes.path)) < 1e-6
 
 
+def test_batch_transform_gets_a_line_for_each_line(worker: Worker) -> None:
+    lines = b'{"text": "fine"}\n{"text": \n"what a day"\n'
+    answer, other = worker.predict([as_bytes(lines, "application/jsonlines"), as_bytes(b"a;b", "text/csv")])
+    assert (answer.status, content_type(answer).startswith("application/jsonlines")) == (200, True)
+    first, broken, last = map(json.loads, answer.body.splitlines())
+    assert ("scores" in first, broken["error"]["code"], "scores" in last) == (True, 400, True)
+    assert other.status == 415
+
+
 def content_type(answer: WorkerAnswer) -> str:
     return {name.lower(): value for name, value in answer.headers.items()}["content-type"]

@@ -85,7 +85,7 @@ def _fields(request: Input) -> dict[str, Any]:
     """A request as TorchServe hands it over: a raw body, which DJL calls data, or the fields of a form."""
     content = request.get_content()
     pairs = list(zip(content.get_keys(), content.get_values(), strict=True))
-    form = str(request.get_property("content-type") or "").startswith(FORMS)
+    form = str(request.get_property("content-type") or "").lower().startswith(FORMS)
     return {("body" if not form and name in (None, "data") else name): value for name, value in pairs}
 
 
