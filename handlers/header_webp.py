@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from handlers.directory import exif
 from handlers.meter import Extent, Meter, Step
 
-CHUNKS = Step("chunks", 4_000)
+CHUNKS = Step("chunks", 6_000)
 CODED_BYTES = Step("bytes of coded pixels", 60)
 COPIED_BYTES = Step("bytes", 2)
 LOSSY_PIXELS = Step("pixels", 30)
@@ -21,8 +21,10 @@ LOSSLESS_SIGN = 0x2F
 # libwebp's canvas, the canvas before it, a copy for Python and Pillow's own pixels, four bytes each.
 PIXEL_BYTES = 16
 MOST_GROUPS = 65_536
-# The smallest codes of a group take 20 bits; its tables take 6 KB.
-GROUP_BITS, GROUP_BYTES = 20, 6_000
+# The smallest codes of a group take 20 bits; its tables take 5.7 KB.
+GROUP_BITS, GROUP_BYTES = 20, 5_700
+# Of a pixel while there are tables: the canvas and the lossless decoder's own. The rest comes when they are gone.
+UNPACKED_BYTES = 8
 # Pixels that share a group at least: tiles of 4 x 4.
 GROUP_SIDE = 4
 CODED = {b"VP8 ", b"VP8L", b"ALPH"}
@@ -50,8 +52,11 @@ def read_webp(data: bytes, meter: Meter) -> Extent:
     blocks = -(-width // GROUP_SIDE) * -(-height // GROUP_SIDE)
     meter.spend(CODED_BYTES, coded * (2 if lossless else 1))
     groups = min(groups, MOST_GROUPS, blocks)
+    meter.spend(GROUPS, groups)
     meter.spend(LOSSLESS_PIXELS if lossless else LOSSY_PIXELS, width * height)
-    return Extent(width, height, width * height * PIXEL_BYTES + 2 * len(data) + groups * GROUP_BYTES)
+    pixels = width * height
+    held = max(pixels * PIXEL_BYTES, pixels * UNPACKED_BYTES + groups * GROUP_BYTES)
+    return Extent(width, height, held + 2 * len(data))
 
 
 def _chunks(data: bytes, place: int, end: int, meter: Meter) -> Iterator[tuple[bytes, int, int]]:

@@ -12,19 +12,20 @@ from dataclasses import dataclass
 from functools import cache, partial
 from random import Random
 
-from benchmarks.hostile import slow_avif, slow_jpeg, slow_png, slow_tiff
+from benchmarks.hostile import slow_avif, slow_jpeg, slow_png, slow_tiff, slow_webp
 from benchmarks.hostile.case import MALFORMED, MARK, OK, TOO_LARGE, UNPROCESSABLE, UNSUPPORTED, Expected, Shape
 from marsmith.worker import WorkerRequest
 
 # Statuses of a right answer, whatever the model: what matters here is what becomes of the neighbours.
 ANY_RIGHT = Expected(frozenset({OK, MALFORMED, TOO_LARGE, UNSUPPORTED, UNPROCESSABLE}), Shape.ANY)
 IMAGES: Mapping[str, Callable[[int], bytes]] = {
-    **slow_jpeg.KINDS, **slow_png.KINDS, **slow_tiff.KINDS, **slow_avif.KINDS
+    **slow_jpeg.KINDS, **slow_png.KINDS, **slow_tiff.KINDS, **slow_avif.KINDS, **slow_webp.KINDS
 }  # fmt: skip
 # What it takes long to make: prices.py measures these too.
 TOO_SLOW_TO_MAKE = {
     "PNG in pieces", "PNG bomb", "PNG of noise", "PNG of the dearest filter", "TIFF, LZMA noise", "AVIF of noise",
-    "AVIF of noise, 4:4:4", "AVIF", "PNG wide column", "AVIF of alpha", "WebP, lossy noise", "JPEG of progressive noise",
+    "AVIF of noise, 4:4:4", "AVIF", "PNG wide column", "AVIF of alpha", "WebP, lossy noise",
+    "JPEG of progressive noise",
 }  # fmt: skip
 # Of makers that take a side: pixels, fewer of what hardly packs. Of those that take a count: bytes of the whole file.
 SIDES, NOISY_SIDES = (1000, 2500, 5000), (300, 600, 1000)

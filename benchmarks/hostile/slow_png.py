@@ -1,4 +1,4 @@
-"""PNG, GIF, BMP and WebP files that ask for much work or memory: each maker takes how much."""
+"""PNG, GIF and BMP files that ask for much work or memory: each maker takes how much."""
 
 from __future__ import annotations
 
@@ -134,30 +134,6 @@ def bmp(width: int, height: int, bits: int, method: int, body: bytes) -> bytes:
     return b"BM" + struct.pack("<IHHI", start + len(body), 0, 0, start) + head + palette + body
 
 
-def webp_frames(count: int) -> bytes:
-    """An animation of as many empty frames."""
-    one = b"VP8L" + struct.pack("<I", 12) + b"\x2f\0\0\0\0\x08\x88\x88\x08\0\0\0"
-    anmf = bytes(16) + one
-    body = b"VP8X" + struct.pack("<I", 10) + b"\x02\0\0\0" + bytes(6) + b"ANIM" + struct.pack("<I", 6) + bytes(6)
-    body += (b"ANMF" + struct.pack("<I", len(anmf)) + anmf) * count
-    return b"RIFF" + struct.pack("<I", 4 + len(body)) + b"WEBP" + body
-
-
-def webp_chunks(count: int) -> bytes:
-    """A picture and as many empty chunks that nobody knows."""
-    body = encoded(Image.new("RGB", (8, 8)), "WEBP", lossless=True)[12:]
-    body = b"VP8X" + struct.pack("<I", 10) + bytes(4) + b"\x07\0\0\x07\0\0" + body + b"abcd\0\0\0\0" * count
-    return b"RIFF" + struct.pack("<I", 4 + len(body)) + b"WEBP" + body
-
-
-@cache
-def webp(side: int, lossless: bool, noisy: bool) -> bytes:
-    """A picture as libwebp packs it."""
-    tile = np.random.default_rng(1).integers(0, 256 if noisy else 1, (256, 256, 4), np.uint8)
-    pixels = np.tile(tile, (-(-side // 256), -(-side // 256), 1))[:side, :side]
-    return encoded(Image.fromarray(pixels), "WEBP", lossless=lossless, quality=100 if noisy else 50, method=0)
-
-
 RUN_LENGTHS_8, RUN_LENGTHS_4 = 1, 2
 KINDS: dict[str, Callable[[int], bytes]] = {
     "PNG of colour profiles": lambda count: with_chunks(b"iCCP", b"x\0\0" + _packed_zeros(PACKED_MB), count),
@@ -210,10 +186,4 @@ KINDS: dict[str, Callable[[int], bytes]] = {
     "BMP of no runs": lambda count: bmp(20_000, 100, 8, RUN_LENGTHS_8, b"\0\2\0\0" * count),
     "BMP of 1 bit": lambda side: bmp(side, side, 1, 0, bytes(-(-side // 32) * 4 * side)),
     "BMP of 16 bits": lambda side: bmp(side, side, 16, 0, bytes((2 * side + 2) * side)),
-    "WebP of frames": webp_frames,
-    "WebP of chunks": webp_chunks,
-    "WebP, lossy": lambda side: webp(side, lossless=False, noisy=False),
-    "WebP, lossy noise": lambda side: webp(side, lossless=False, noisy=True),
-    "WebP, lossless": lambda side: webp(side, lossless=True, noisy=False),
-    "WebP, lossless noise": lambda side: webp(side, lossless=True, noisy=True),
 }

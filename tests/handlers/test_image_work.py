@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from benchmarks.hostile import slow_avif, slow_jpeg, slow_png, slow_tiff
+from benchmarks.hostile import slow_avif, slow_jpeg, slow_png, slow_tiff, slow_webp
 from benchmarks.hostile.pictures import album
 from benchmarks.hostile.slow import IMAGES, takes_a_side
 from handlers.bits import Bits
@@ -59,7 +59,7 @@ TOO_MUCH: dict[str, tuple[Callable[[], bytes], str]] = {
     "GIF of blocks": (lambda: slow_png.KINDS["GIF of blocks"](9_000_000), "blocks before its first frame"),
     "GIF of rubbish": (lambda: slow_png.KINDS["GIF of rubbish"](19_000_000), "bytes between its blocks"),
     "BMP of ends of lines": (lambda: slow_png.KINDS["BMP of ends of lines"](8000), "run-length coded pixels"),
-    "WebP of frames": (lambda: slow_png.webp_frames(450_000), "chunks"),
+    "WebP of frames": (lambda: slow_webp.webp_frames(450_000), "chunks"),
     "TIFF of strips": (lambda: slow_tiff.listed_strips(1_200_000), "metadata numbers|strips or tiles"),
     "TIFF of large tiles": (lambda: slow_tiff.tiles(30_000, slow_tiff.DEFLATE, b"x"), "pixels|MB"),
     "TIFF of reversed bits": (lambda: slow_tiff.reversed_bits(60_000), "bytes in reversed bit order"),
