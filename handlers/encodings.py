@@ -21,17 +21,21 @@ GZIP_BITS, ZLIB_BITS, RAW_BITS = 31, 15, -15
 ZLIB_METHOD, ZLIB_CHECK = 8, 31
 
 
-def inflated(body: bytes | bytearray, encoding: str, work: Work) -> bytes | bytearray:
-    """The body that `encoding`, a Content-Encoding header, describes.
+def inflated(body: object, encoding: str, work: Work) -> object:
+    """The body that `encoding`, a Content-Encoding header, describes: bytes, a str or what JSON they were.
 
-    Raises UnsupportedMedia for any but gzip, deflate and identity, MalformedRequest for what is not whole or has
-    something behind it, and TooLarge past MAX_INFLATED_BYTES or the request's work.
+    Raises UnsupportedMedia for any but gzip, deflate and identity, MalformedRequest for what is not whole, has more
+    behind it or is not compressed, and TooLarge past MAX_INFLATED_BYTES or the request's work.
     """
     encoding = encoding.strip().lower()
     if encoding in ("", "identity"):
         return body
     if encoding not in GZIP + DEFLATE:
         raise UnsupportedMedia("This Content-Encoding is not read: send gzip, deflate, or the body as it is.")
+    if isinstance(body, str):  # compressed bytes that happen to be UTF-8
+        body = body.encode("utf-8")
+    if not isinstance(body, (bytes, bytearray)):
+        raise _malformed()
     bits = GZIP_BITS if encoding in GZIP else _deflate_bits(body)
     view, found, place = memoryview(body), bytearray(), 0
     while True:

@@ -137,8 +137,8 @@ def items(request: Request, most: int = MAX_INSTANCES) -> Items:
     media_type, charset = content_type(header)
     encoding = request.headers.get("content-encoding", "")
     if BODY in fields and media_type not in FORMS:
-        body = Item(fields[BODY], media_type, charset, request.work)
-        return _from_body(_inflated(body, encoding), request, most)
+        value = inflated(fields[BODY], encoding, request.work)
+        return _from_body(Item(value, media_type, charset, request.work), request, most)
     if not fields:
         # TorchServe drops form data without a "=", which is what `curl -d 'some text'` sends.
         raise UnprocessableInstance("The request has no data: send it as application/json or text/plain.")
@@ -152,16 +152,6 @@ def items(request: Request, most: int = MAX_INSTANCES) -> Items:
     if len(parts) == 1:
         return _from_body(parts[0], request, most)
     return Items([_from_part(part, most) for part in parts], many=True)
-
-
-def _inflated(item: Item, encoding: str) -> Item:
-    """The item without its Content-Encoding, if it has one: TorchServe may have tried to read it as UTF-8."""
-    if not encoding:
-        return item
-    value = item.value.encode("utf-8") if isinstance(item.value, str) else item.value
-    if not isinstance(value, (bytes, bytearray)):
-        raise MalformedRequest("The body is not what its Content-Encoding says.")
-    return replace(item, value=inflated(value, encoding, item.work))
 
 
 def _from_body(item: Item, request: Request, most: int) -> Items:

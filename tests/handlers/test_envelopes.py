@@ -1,103 +1,27 @@
 """TorchServe's own service envelopes around the handlers: every row is answered, as objects that the envelope wraps."""
 
 import base64
-import io
 import json
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 from ts.protocol.otf_message_handler import _retrieve_inference_msg
-from ts.service import Service
-from ts.torch_handler.request_envelope.base import BaseEnvelope
 from ts.torch_handler.request_envelope.body import BodyEnvelope
 from ts.torch_handler.request_envelope.json import JSONEnvelope
 from ts.torch_handler.request_envelope.kserve import KServeEnvelope
 from ts.torch_handler.request_envelope.kservev2 import KServev2Envelope
 
 from handlers import envelopes
-from handlers.food import FoodHandler
-from handlers.sentiment import SentimentHandler
-from tests.handlers.shouter import Shouter, make_root
-from tests.handlers.transformers_reference import Reference
-from tests.handlers.worker import Answer, Part, Post, Socket, decode_response, encode_batch
-
-MANIFEST = {"model": {"modelName": "shouter", "modelVersion": "1.0"}}
-EXPLAIN = {"handler": {"explain_runs": 20}}
-
-
-class Wrapped:
-    """A handler inside one of TorchServe's envelopes, inside TorchServe's service."""
-
-    def __init__(self, envelope: type[BaseEnvelope], handler: Any, root: Path, config: Any = None) -> None:
-        entry_point = envelope(handler.handle).handle
-        self.service = Service("shouter", str(root), MANIFEST, entry_point, None, 8)
-        self.service.set_cl_socket(None)
-        self.service.context.model_yaml_config = config
-        self.service.context.metrics = Quiet()
-        handler.initialize(self.service.context)
-
-    def ask(self, *posts: Post) -> list[Answer]:
-        """One batch. TorchServe's own 503 for all of it has one frame without content types."""
-        batch = _retrieve_inference_msg(Socket(encode_batch(posts)))
-        code, message, answers = decode_response(self.service.predict(batch))
-        assert (code, message) == (200, "Prediction success")
-        return answers
-
-
-class Quiet:
-    """No metrics."""
-
-    model_name = "shouter"
-    request_ids = None
-
-    def add_time(self, *_: Any) -> None:
-        """What the service counts itself."""
-
-    def get_metric(self, _: str) -> "Quiet":
-        return self
-
-    def add_or_update(self, *_: Any) -> None:
-        """What the handler counts."""
+from tests.handlers.worker import Part, Post, Socket, encode_batch
+from tests.handlers.wrapped import codes, outputs, shouting, shouts, v1, v2
 
 
 def only(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """The worker's process has one envelope loaded, as TorchServe's has."""
     for other in envelopes.ENVELOPES - {name}:
         monkeypatch.delitem(sys.modules, envelopes.MODULES + other, raising=False)
-
-
-def shouting(tmp_path: Path, envelope: type[BaseEnvelope], **options: int) -> Wrapped:
-    return Wrapped(envelope, Shouter(), make_root(tmp_path, **options))
-
-
-def shouts(*texts: str) -> list[dict[str, str]]:
-    return [{"shout": text.upper()} for text in texts]
-
-
-def v1(*instances: Any) -> Post:
-    return Post.json({"instances": list(instances)})
-
-
-def v2(*texts: Any, **keys: Any) -> Post:
-    tensors = [{"name": f"t{n}", "shape": [1], "datatype": "BYTES", "data": [text]} for n, text in enumerate(texts)]
-    return Post.json({"inputs": tensors, **keys})
-
-
-def outputs(answer: Answer) -> list[Any]:
-    """The answers in the tensors, one in each, after a look at what is around them."""
-    value = answer.value
-    assert (value["model_name"], value["model_version"]) == ("shouter", "1.0")
-    assert all(output["datatype"] == "BYTES" and output["shape"] == [1] for output in value["outputs"])
-    assert [output["name"] for output in value["outputs"]] == [f"t{n}" for n in range(len(value["outputs"]))]
-    return [json.loads(data) for output in value["outputs"] for data in output["data"]]
-
-
-def codes(values: Sequence[Any]) -> list[int]:
-    return [value["error"]["code"] if "error" in value else 200 for value in values]
 
 
 @pytest.mark.parametrize("instance", ["good", {"data": "good"}, {"text": "good", "target": 1}])
@@ -270,62 +194,6 @@ def test_body_keeps_json_lines(tmp_path: Path) -> None:
 def test_body_without_a_body_is_unprocessable(tmp_path: Path, post: Post) -> None:
     (answer,) = shouting(tmp_path, BodyEnvelope).ask(post)
     assert (answer.status, answer.error["type"]) == (422, "unprocessable")
-
-
-ROW: Mapping[type[BaseEnvelope], Any] = {
-    KServeEnvelope: (v1, lambda answer: answer.value["predictions"]),
-    KServev2Envelope: (v2, lambda answer: outputs(answer)),
-    JSONEnvelope: (v1, lambda answer: answer.value["predictions"]),
-    BodyEnvelope: (lambda *values: Post.json(list(values)), lambda answer: answer.value),
-}
-
-
-@pytest.mark.parametrize("envelope", list(ROW))
-def test_texts_get_the_scores_that_they_get_without_an_envelope(
-    references: Mapping[str, Reference], envelope: type[BaseEnvelope]
-) -> None:
-    post, answers = ROW[envelope]
-    reference = references["bert"]
-    worker = Wrapped(envelope, SentimentHandler(), reference.root)
-    (answer,) = worker.ask(post("good day", "", "bad day"))
-    first, error, last = answers(answer)
-    assert first["scores"] == pytest.approx(reference.scores("good day"), abs=1e-5)
-    assert last["scores"] == pytest.approx(reference.scores("bad day"), abs=1e-5)
-    assert error["error"]["code"] == 422
-
-
-@pytest.mark.parametrize("envelope", list(ROW))
-def test_images_are_read_as_base64(image_root: Path, envelope: type[BaseEnvelope]) -> None:
-    stream = io.BytesIO()
-    Image.new("RGB", (32, 32), "red").save(stream, "PNG")
-    encoded = base64.b64encode(stream.getvalue()).decode()
-    post, answers = ROW[envelope]
-    (answer,) = Wrapped(envelope, FoodHandler(), image_root).ask(post(encoded, "no image"))
-    photo, error = answers(answer)
-    assert len(photo["dishes"]) == 3
-    assert error["error"]["code"] == 400
-
-
-@pytest.mark.parametrize("envelope", list(ROW))
-def test_explanations_come_through_every_envelope(
-    references: Mapping[str, Reference], envelope: type[BaseEnvelope]
-) -> None:
-    post, answers = ROW[envelope]
-    asked = post("good day", "bad day")
-    worker = Wrapped(envelope, SentimentHandler(), references["bert"].root, EXPLAIN)
-    (answer,) = worker.ask(Post(asked.body, asked.content_type, explain=True))
-    found = answer.value["explanations"] if envelope is KServeEnvelope else answers(answer)
-    assert [set(explained) for explained in found] == [{"prediction", "explanation"}] * 2
-
-
-@pytest.mark.parametrize("envelope", list(ROW))
-def test_an_answer_that_torchserve_would_write_too_large_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, envelope: type[BaseEnvelope]
-) -> None:
-    monkeypatch.setattr("handlers.responses.MAX_RESPONSE_BYTES", 5000)
-    post, _ = ROW[envelope]
-    (answer,) = shouting(tmp_path, envelope).ask(post("long", "long", "long"))
-    assert (answer.status, answer.error["type"]) == (413, "too_large")
 
 
 @pytest.mark.parametrize("name", [None, "body", "json", "kserve", "kservev2"])
