@@ -1,4 +1,4 @@
-"""A bound on what several threads hold at once."""
+"""A bound on what several threads hold at once, such as bytes of images."""
 
 from __future__ import annotations
 

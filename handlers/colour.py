@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image, ImageCms
 
 from handlers.errors import UnsupportedMedia
+from handlers.meter import Meter, Step
 
 WHITE = (255, 255, 255)
 TIFF_BITS_PER_SAMPLE = 258
@@ -22,6 +23,20 @@ CACHED_TRANSFORMS = 8
 # Two profiles of sRGB differ by rounding alone.
 SAME_LEVELS = 2
 HEADER_BYTES, TAG_BYTES, MAX_TAGS = 128, 12, 100
+# LittleCMS samples a profile of tables or of inks into a grid of its own.
+MATRIX_PROFILES = Step("colour profiles", 4_000_000)
+TABLE_PROFILES = Step("colour profiles of tables", 30_000_000)
+INK_PROFILES = Step("colour profiles of inks", 150_000_000)
+PROFILE_BYTES = Step("bytes of colour profiles", 50)
+CONVERTED_PIXELS = Step("pixels", 40)
+# Of `flat`, by what it has to do.
+SAME, CONVERTED, CLEARED, DEEP = (Step("pixels", price) for price in (0, 5, 12, 15))
+# Bytes of a pixel, by mode where they are not four; and those that `flat` makes of it, each of its copies.
+PIXEL_BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}
+RGB_BYTES = 4
+COPIED_BYTES = {SAME: 0, CONVERTED: RGB_BYTES, CLEARED: 2 * RGB_BYTES, DEEP: 2 + RGB_BYTES}
+MOST_HELD_BYTES = 12
+ROWS_AT_ONCE = 256
 
 
 def flat(image: Image.Image, *, keep_inks: bool) -> Image.Image:
@@ -34,11 +49,26 @@ def flat(image: Image.Image, *, keep_inks: bool) -> Image.Image:
     if image.mode.startswith("I"):
         return _high_bits(image).convert("RGB")
     if image.has_transparency_data:
-        rgba = image.convert("RGBA")
+        rgba = image if image.mode == "RGBA" else image.convert("RGBA")
         canvas = Image.new("RGB", rgba.size, WHITE)
         canvas.paste(rgba, mask=rgba)
         return canvas
     return image if image.mode == "CMYK" and keep_inks else _rgb(image)
+
+
+def flattening(image: Image.Image) -> Step:
+    """What `flat` will do with each pixel."""
+    if image.mode.startswith("I"):
+        return DEEP
+    if image.has_transparency_data:
+        return CLEARED
+    return SAME if image.mode == "RGB" else CONVERTED
+
+
+def held_bytes(image: Image.Image) -> int:
+    """What `flat` holds of each pixel at most, the image's own bytes among it."""
+    own = PIXEL_BYTES.get(image.mode, RGB_BYTES)
+    return own + (RGB_BYTES if image.mode == "RGBA" else COPIED_BYTES[flattening(image)])
 
 
 def _rgb(image: Image.Image) -> Image.Image:
@@ -49,10 +79,14 @@ def _rgb(image: Image.Image) -> Image.Image:
 def _high_bits(image: Image.Image) -> Image.Image:
     """The high 8 bits of grey of 12 or 16, where Pillow's own conversion clips at 255; a transparent grey is white."""
     (bits, *_) = getattr(image, "tag_v2", {}).get(TIFF_BITS_PER_SAMPLE, (16,))
-    samples = np.asarray(image)
-    grey = (samples.clip(0, 65535) >> (4 if bits == 12 else 8)).clip(0, 255).astype(np.uint8)
-    if isinstance(clear := image.info.get("transparency"), int):
-        grey[samples == clear] = 255
+    clear = image.info.get("transparency")
+    grey = np.empty((image.height, image.width), np.uint8)
+    for top in range(0, image.height, ROWS_AT_ONCE):
+        bottom = min(top + ROWS_AT_ONCE, image.height)
+        samples = np.asarray(image.crop((0, top, image.width, bottom)))
+        grey[top:bottom] = (samples.clip(0, 65535) >> (4 if bits == 12 else 8)).clip(0, 255)
+        if isinstance(clear, int):
+            grey[top:bottom][samples == clear] = 255
     return Image.fromarray(grey)
 
 
@@ -71,13 +105,34 @@ def profile_of(image: Image.Image) -> bytes | None:
     return profile if fits else None
 
 
-def to_srgb(image: Image.Image, profile: bytes | None) -> Image.Image:
-    """The image in RGB, seen through its profile; as if it had none where LittleCMS cannot use the profile."""
+def to_srgb(image: Image.Image, profile: bytes | None, meter: Meter) -> Image.Image:
+    """The image in RGB, seen through its profile; as if it had none where LittleCMS cannot use the profile.
+
+    Raises TooLarge where that costs more than is left.
+    """
+    if profile:
+        meter.spend(_kind(profile))
+        meter.spend(PROFILE_BYTES, len(profile))
+        meter.spend(CONVERTED_PIXELS, image.width * image.height)
     transform = _transform(profile) if profile else None
     if transform is not None:
         with suppress(Exception):  # a broken profile must not spoil a whole picture
             return transform.apply(image.convert(transform.input_mode))
     return _rgb(image)
+
+
+def _kind(profile: bytes) -> Step:
+    """A profile of a matrix and curves has no table (tags A2B0 to A2B2)."""
+    if MODES[profile[16:20]] == "CMYK":
+        return INK_PROFILES
+    return TABLE_PROFILES if b"A2B" in {name[:3] for name in _tags(profile)} else MATRIX_PROFILES
+
+
+def _tags(profile: bytes) -> list[bytes]:
+    """The names of a profile's tags."""
+    first = HEADER_BYTES + 4
+    count = int.from_bytes(profile[HEADER_BYTES:first], "big")
+    return [profile[place : place + 4] for place in range(first, first + count * TAG_BYTES, TAG_BYTES)]
 
 
 def _is_usable(profile: bytes) -> bool:
@@ -88,8 +143,7 @@ def _is_usable(profile: bytes) -> bool:
     tags = int.from_bytes(profile[HEADER_BYTES : HEADER_BYTES + 4], "big")
     if len(profile) > MAX_PROFILE_BYTES or tags > MAX_TAGS:
         return False
-    first = HEADER_BYTES + 4
-    names = {profile[place : place + 3] for place in range(first, first + tags * TAG_BYTES, TAG_BYTES)}
+    names = {name[:3] for name in _tags(profile)}
     return profile[16:20] in MODES and profile[36:40] == b"acsp" and b"D2B" not in names
 
 

@@ -12,6 +12,7 @@ from handlers.budget import Budget
 from handlers.decoding import image_bytes_of
 from handlers.engine import Float32Array, softmax
 from handlers.image import Uint8Array, least_side, limit_threads, open_image, resize
+from handlers.meter import MAX_IMAGE_MEMORY
 from handlers.metrics import PIXELS
 from handlers.requests import Item
 from handlers.saliency import saliency
@@ -29,8 +30,8 @@ class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
         if self.settings.image is None:
             raise SettingsError("serving.json has no image section: this archive is not an image classifier's")
         self.image = self.settings.image
-        # All pictures that are decoded at once have no more pixels than a single one may.
-        self.pixels = Budget(self.settings.options.max_pixels)
+        # All images that are decoded at once hold no more than a single one may.
+        self.memory = Budget(MAX_IMAGE_MEMORY)
         self.engine = self.open_network()
         table = self.model_dir / "nutrition.json"
         self.nutrition = json.loads(table.read_text(encoding="utf-8")) if table.exists() else {}
@@ -40,10 +41,10 @@ class FoodHandler(BatchHandler[Uint8Array, Float32Array]):
         options = self.settings.options
         data = image_bytes_of(item, options.max_image_bytes)
         limit_threads(self.decode_threads)
-        with self.pixels.turn() as take:
-            image = open_image(data, options.max_pixels, least_side(self.image), take)
+        with self.memory.turn() as take:
+            image = open_image(data, options.max_pixels, least_side(self.image), take, item.work)
             self.metrics.add(PIXELS, image.width * image.height)
-            return resize(image, self.image)
+            return resize(image, self.image, item.work)
 
     def predict(self, instances: Sequence[Uint8Array]) -> list[Float32Array]:
         """Each image's probabilities float32[labels]."""

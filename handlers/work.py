@@ -35,6 +35,11 @@ class Work:
         """What one instance may cost: as much as the request, and no more than the others leave."""
         return Work(self._milliseconds, self)
 
+    @property
+    def left(self) -> int:
+        """Nanoseconds that may still be spent."""
+        return self._left
+
     def spend(self, amount: int, price: int) -> None:
         """Take `amount` steps of `price` nanoseconds each, before they are done.
 

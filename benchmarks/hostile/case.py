@@ -10,6 +10,10 @@ from marsmith.worker import WorkerRequest
 
 # Every text holds a word that begins so; none may be in a log.
 MARK = "zqcanary"
+# The kind of a request that must be answered as when it is alone.
+GOOD = "good"
+# How the kinds of requests that ask for much work begin.
+SLOW = "slow"
 OK, MALFORMED, TOO_LARGE, UNSUPPORTED, UNPROCESSABLE = 200, 400, 413, 415, 422
 
 
@@ -65,6 +69,11 @@ class Case:
     kind: str
     request: WorkerRequest
     expected: Expected
+
+    @property
+    def slow(self) -> bool:
+        """Whether it asks for much work."""
+        return self.kind.startswith(SLOW)
 
 
 def canary(rng: Random) -> str:

@@ -26,6 +26,13 @@ MAX_DIMENSIONS = 8
 INVISIBLE = {"Cc", "Cf", "Zl", "Zp", "Zs"}
 # Charsets that the server does not read, beside those that Python does not know.
 REFUSED_CHARSETS = ("rot13", "idna", "utf-7", "zlib", "klingon", "iso-8859-99", "")
+MAX_DIGITS = 309
+JSON_TYPES = re.compile(r"(application|text)/(x-)?json|[^/]+/[^/]+\+json")
+UNTYPED = ("", "application/octet-stream", "binary/octet-stream")
+TABLES = ("text/csv", "text/tab-separated-values")
+LIKE_JSON = re.compile(rb'(\xef\xbb\xbf)?\s*(\{\s*"|\[\s*[{"])')
+# Of the fields of a urlencoded form; any other body was sent as one by mistake.
+FIELD_NAME = re.compile(r"[\w.:\[\]-]{1,100}")
 BASE64_TEXT = re.compile(rb"data:.*|[A-Za-z0-9+/=\s]+", re.DOTALL)
 
 Known = Mapping[str | bytes, Outcome]
@@ -42,7 +49,12 @@ class Body:
     @property
     def is_json(self) -> bool:
         """Whether the media type is JSON's."""
-        return self.media == "application/json" or self.media.endswith("+json")
+        return JSON_TYPES.fullmatch(self.media) is not None
+
+    @property
+    def is_like_json(self) -> bool:
+        """Whether it was plainly meant as JSON, although no type says so."""
+        return self.media in UNTYPED and LIKE_JSON.match(self.data) is not None
 
 
 class Rules(Protocol):
@@ -75,7 +87,8 @@ class TextRules:
 
     def raw(self, body: Body, known: Known) -> Outcome:
         """Bytes in a charset that is read."""
-        if body.media.startswith(("image/", "audio/", "video/")):
+        read = body.media in UNTYPED or body.media.startswith("text/")
+        if not read or body.media in TABLES:
             return Outcome.of(UNSUPPORTED)
         if len(body.data) > MAX_TEXT_BYTES:
             return Outcome.of(TOO_LARGE)
@@ -106,7 +119,7 @@ class ImageRules:
 
     def raw(self, body: Body, known: Known) -> Outcome:
         """A file, or base64 where no type is given."""
-        if body.media.startswith(("text/", "audio/", "video/")):
+        if body.media not in (*UNTYPED, "application/x-image") and not body.media.startswith("image/"):
             return Outcome.of(UNSUPPORTED)
         if not body.media and BASE64_TEXT.fullmatch(body.data):
             return self.value(body.data.decode("latin-1"), known)
@@ -129,17 +142,19 @@ class Contract:
 
     def body(self, body: Body, *, headers: bool = True) -> Expected:
         """A raw body, or a form of one field."""
-        if not body.is_json:
+        if not body.is_json and not body.is_like_json:
             return Expected.one(self.rules.raw(body, self.known))
         try:
-            return self.document(json.loads(body.data), headers=headers)
+            return self.document(_loaded(body.data), headers=headers)
         except (ValueError, RecursionError):
-            return Expected.refusal(MALFORMED)
+            return Expected.refusal(MALFORMED if body.is_json else UNSUPPORTED)
 
-    def form(self, parts: Sequence[Body]) -> Expected:
-        """A form of no field, of one or of several."""
+    def form(self, parts: Sequence[Body], *, sound: bool = True) -> Expected:
+        """A form of no field, of one or of several; one that is not `sound` was plainly no form."""
         if not parts:
             return Expected.refusal(UNPROCESSABLE)
+        if not sound:
+            return Expected.refusal(UNSUPPORTED)
         if len(parts) == 1:
             return self.body(parts[0])
         return self._many(tuple(self._part(part) for part in parts), Shape.LIST)
@@ -160,12 +175,12 @@ class Contract:
         return Expected.one(self.rules.value(value, self.known))
 
     def _part(self, part: Body) -> Outcome:
-        if not part.is_json:
+        if not part.is_json and not part.is_like_json:
             return self.rules.raw(part, self.known)
         try:
-            return self.rules.value(_unwrapped(json.loads(part.data)), self.known)
+            return self.rules.value(_unwrapped(_loaded(part.data)), self.known)
         except (ValueError, RecursionError):
-            return Outcome.of(MALFORMED)
+            return Outcome.of(MALFORMED if part.is_json else UNSUPPORTED)
 
     def _each(self, values: Sequence[Any]) -> tuple[Outcome, ...]:
         # A list that is too long is refused whole.
@@ -203,6 +218,16 @@ class Contract:
         return Expected(frozenset({OK}), Shape.GRPC, (Outcome.of(status),), request_id)
 
 
+def _loaded(data: bytes) -> Any:
+    return json.loads(data, parse_int=_integer)
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError("too many digits")
+    return int(digits)
+
+
 def _unwrapped(value: Any) -> Any:
     if isinstance(value, dict):
         return next((value[key] for key in KEYS if key in value), value)
@@ -220,13 +245,23 @@ def _elements(tensors: Sequence[Any]) -> list[Any] | None:
         if not isinstance(tensor, dict) or tensor.get("datatype") != "BYTES":
             return None
         shape, data = tensor.get("shape"), tensor.get("data")
+        shape = [shape] if type(shape) is int else [-1] if shape is None else shape
+        data = [data] if isinstance(data, str) else data
         if not isinstance(data, list) or not isinstance(shape, list) or len(shape) > MAX_DIMENSIONS:
             return None
         flat = _flat(data)
-        if any(type(size) is not int or size < 0 for size in shape) or math.prod(shape) != len(flat):
+        if any(type(size) is not int or size < -1 for size in shape) or not _fits(shape, len(flat)):
             return None
         found += flat
     return found
+
+
+def _fits(shape: Sequence[int], count: int) -> bool:
+    """-1 stands for any size."""
+    known = math.prod(size for size in shape if size != -1)
+    if -1 not in shape:
+        return known == count
+    return count % known == 0 if known else count == 0
 
 
 def _flat(data: list[Any]) -> list[Any]:

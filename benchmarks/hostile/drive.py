@@ -17,10 +17,11 @@ from typing import Any
 
 import psutil
 
-from benchmarks.hostile.case import Case
+from benchmarks.hostile.case import GOOD, Case
 from benchmarks.hostile.generator import Generator
-from benchmarks.hostile.judge import Judge, check_result
+from benchmarks.hostile.judge import HARMED, Judge, check_result
 from benchmarks.hostile.log import Log
+from benchmarks.hostile.pace import Pace, Watch
 from marsmith.worker import Worker, WorkerAnswer, WorkerRequest
 
 # A little less than the starters' own responseTimeout, after which TorchServe ends a worker.
@@ -74,6 +75,7 @@ class Tally:
     seconds: float = 0.0
     slowest_s: float = 0.0
     slowest_batch: int = 0
+    pace: Pace = field(default_factory=Pace)
 
 
 class Drive:
@@ -149,8 +151,9 @@ class Drive:
         tally.batches += 1
         tally.requests += len(cases)
         tally.kinds.update(case.kind for case in cases)
-        tally.good += sum(case.kind == "good" for case in cases)
+        tally.good += sum(case.kind == GOOD for case in cases)
         begin = time.monotonic()
+        watch = Watch(worker.pid)
         lost = ""
         answers: list[WorkerAnswer] = []
         with watchdog(worker.pid, self._watchdog_s) as barked:
@@ -172,6 +175,10 @@ class Drive:
             tally.statuses[answer.status] += 1
             for fault in judge.faults(case, answer, place):
                 self._fail(fault.kind, number, case, fault.text)
+        late = tally.pace.add(cases, seconds, watch.read())
+        for case in cases if late else ():
+            if case.kind == GOOD:
+                self._fail(HARMED, number, case, late)
         return True
 
     def _fail(self, kind: str, batch: int, case: Case, text: str) -> None:

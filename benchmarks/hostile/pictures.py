@@ -15,7 +15,7 @@ SEED = 1
 SIDES = ((48, 40), (200, 140), (33, 97))
 COMPRESSIONS = ("raw", "tiff_lzw", "tiff_deflate", "packbits", "tiff_adobe_deflate", "jpeg")
 ORIENTATION = 0x0112
-SLIVERS = ((1, 1), (1, 2), (2, 1), (1, 100_000), (100_000, 1), (3, 20_000))
+SLIVERS = ((1, 1), (1, 2), (2, 1), (1, 65_535), (65_535, 1), (3, 20_000))
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ def rows(tally: Tally) -> dict[str, str]:
         **{f"status {status}": f"{tally.statuses[status]:,}" for status in (200, 400, 413, 415, 422, 500, 503)},
         "requests/s": f"{tally.requests / tally.seconds:.0f}" if tally.seconds else "",
         "slowest batch": f"{tally.slowest_s:.1f} s",
+        **tally.pace.rows(),
         **{f"memory: {name}": f"{sample.rss / MB:.0f} MB" for name, sample in memory.items()},
     }
 
@@ -71,7 +72,8 @@ def summary(tallies: Iterable[Tally]) -> dict[str, Any]:
         "versions": {name: version(name) for name in DISTRIBUTIONS},
         "models": {
             tally.task: {
-                **{key: value for key, value in dataclasses.asdict(tally).items() if key != "memory"},
+                **{key: value for key, value in dataclasses.asdict(tally).items() if key not in {"memory", "pace"}},
+                "pace": tally.pace.summary(),
                 "faults": {kind: tally.faults[kind] for kind in FAULTS},
                 "statuses": {str(status): count for status, count in sorted(tally.statuses.items())},
                 "kinds": dict(sorted(tally.kinds.items())),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from random import Random
 
 from benchmarks.hostile.case import canary
-from benchmarks.hostile.contract import REFUSED_CHARSETS, Body
+from benchmarks.hostile.contract import FIELD_NAME, REFUSED_CHARSETS, Body
 from marsmith.worker import WorkerRequest
 
 # Content-Types with what they mean: media type and charset.
@@ -38,14 +38,15 @@ ABSURD_TYPES = (
     (";;;;=", "text/plain", "utf-8"),
     ("a/b/c", "text/plain", "utf-8"),
     ("/", "/", "utf-8"),
-    ("x" * 50_000, "text/plain", "utf-8"),
+    # Longer than any real header, and taken for none.
+    ("x" * 50_000, "application/octet-stream", "utf-8"),
     ("*/*; q=0.5, */*", "*/*", "utf-8"),
     ("application/octet-stream; charset*=utf-8''%FF", "application/octet-stream", "utf-8"),
     ("application/octet-stream; charset*0*=a; charset*=b", "application/octet-stream", ""),
     ("application/octet-stream; charset*=b; charset*1=a", "application/octet-stream", ""),
     ("application/octet-stream; charset*=\x00''a", "application/octet-stream", ""),
     (f"application/octet-stream; charset*{'9' * 5000}=a", "application/octet-stream", ""),
-    ("application/octet-stream\r\nX-Evil: 1", "application/octet-stream", "utf-8"),
+    ("application/octet-stream\r\nX-Evil: 1", "application/octet-stream\r\nx-evil: 1", "utf-8"),
     ("application/octet-stream; " + "a=b;" * 2000, "application/octet-stream", "utf-8"),
     ('application/octet-stream; charset="utf-8', "application/octet-stream", ""),
 )
@@ -62,7 +63,8 @@ CHARSETS = (
     "ascii",
 )
 HEADER_NAMES = ("Content-Type", "content-type", "CONTENT-TYPE", "cOnTeNt-tYpE")
-FORM_TYPES = ("multipart/form-data; boundary=x", "Multipart/Form-Data", "application/x-www-form-urlencoded")
+URLENCODED = "application/x-www-form-urlencoded"
+FORM_TYPES = ("multipart/form-data; boundary=x", "Multipart/Form-Data", URLENCODED)
 FIELDS = ("data", "body", "text", "instances", "", "file", "0", "body ", "\x00", "é", "request_id", "content-type")
 
 Type = tuple[str, str, str]
@@ -101,8 +103,10 @@ def grpc(body: Body) -> WorkerRequest:
     return WorkerRequest([("body", "application/json", body.data)])
 
 
-def form(rng: Random, parts: Sequence[tuple[str, Body]]) -> tuple[WorkerRequest, list[Body]]:
-    """Fields under their own Content-Types (the header of each, and its body); and those that the handler sees.
+def form(rng: Random, parts: Sequence[tuple[str, Body]]) -> tuple[WorkerRequest, list[Body], bool]:
+    """Fields under their own Content-Types (the header of each, and its body) as a request.
+
+    Also the bodies that the handler sees, and whether the names are those of a form.
 
     Of two fields of one name the last is seen, in the place of the first.
     """
@@ -110,9 +114,11 @@ def form(rng: Random, parts: Sequence[tuple[str, Body]]) -> tuple[WorkerRequest,
     if len(names) > 1 and rng.random() < 1 / 20:
         names[-1] = names[0]
     fields = list(zip(names, parts, strict=False))
-    headers = _more_headers(rng) | {rng.choice(HEADER_NAMES[:1] + HEADER_NAMES[2:]): rng.choice(FORM_TYPES)}
+    form_type = rng.choice(FORM_TYPES)
+    headers = _more_headers(rng) | {rng.choice(HEADER_NAMES[:1] + HEADER_NAMES[2:]): form_type}
     request = WorkerRequest([(name, header, body.data) for name, (header, body) in fields], headers)
-    return request, list({name: body for name, (_, body) in fields}.values())
+    sound = form_type != URLENCODED or all(FIELD_NAME.fullmatch(name) for name in names)
+    return request, list({name: body for name, (_, body) in fields}.values()), sound
 
 
 def _more_headers(rng: Random) -> dict[str, str]:
@@ -122,7 +128,7 @@ def _more_headers(rng: Random) -> dict[str, str]:
     return rng.choice(
         (
             {"X-Id": canary(rng), "x-id": "2"},
-            {"Accept-Charset": "klingon", "Content-Encoding": "gzip"},
+            {"Accept-Charset": "klingon", "Accept-Encoding": "gzip"},
             {"ö": "😀" * 9, "X-Request-Id": canary(rng)},
             {"Content-Length": "-1", "Transfer-Encoding": "chunked", "explain": "False"},
             {f"X-{number}": "y" * 90 for number in range(200)},

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
@@ -9,11 +10,16 @@ from typing import Any
 
 import pytest
 
-from benchmarks.hostile.case import MARK, Case, Expected, Outcome, Shape
+from benchmarks.hostile.case import GOOD as GOOD_KIND
+from benchmarks.hostile.case import MARK, SLOW, Case, Expected, Outcome, Shape
 from benchmarks.hostile.contract import Body, Contract, ImageRules, TextRules
+from benchmarks.hostile.cost import cost_of, largest
 from benchmarks.hostile.generator import MAKERS, Generator
 from benchmarks.hostile.judge import HARMED, INVALID, STATUS, Judge
 from benchmarks.hostile.log import Log
+from benchmarks.hostile.pace import SLOW_S, USUAL_S, Cost, Pace, Watch
+from benchmarks.hostile.prices import holds
+from benchmarks.hostile.slow import BODIES, IMAGES
 from marsmith.worker import WorkerAnswer, WorkerRequest
 
 JSON = "application/json"
@@ -42,8 +48,8 @@ def test_every_kind_of_request_is_made_and_every_batch_has_a_good_one(task: str)
     batches = list(Generator(task, 7).batches(2000))
     cases = [case for batch in batches for case in batch]
     assert [case.number for case in cases] == list(range(2000))
-    assert {case.kind.partition(":")[0] for case in cases} == {"good", *MAKERS}
-    assert all(any(case.kind == "good" for case in batch) for batch in batches if len(batch) > 1)
+    assert {case.kind.partition(":")[0] for case in cases} == {GOOD_KIND, SLOW, *MAKERS}
+    assert all(any(case.kind == GOOD_KIND for case in batch) for batch in batches if len(batch) > 1)
     assert {len(batch) for batch in batches} == set(range(1, 17))
 
 
@@ -176,6 +182,49 @@ def test_a_wrong_answer_is_found(right: Expected, value: object, status: int, fa
 
 def test_a_wrong_content_type_is_found() -> None:
     assert faults(ONE, ALONE, content_type="text/html") == [INVALID]
+
+
+def batch(*kinds: str) -> list[Case]:
+    return [Case(number, kind, WorkerRequest([]), ONE) for number, kind in enumerate(kinds)]
+
+
+def test_neighbours_are_judged_by_time() -> None:
+    """A batch may take two seconds of a core for each slow request in it, beside what all others take."""
+    pace = Pace()
+    usual, slow = batch("good", "form"), batch("good", "slow: JPEG of scans", "good")
+    assert pace.add(usual, 0.5, Cost(USUAL_S - 0.1, 3)) == ""
+    assert pace.add(slow, 2.5, Cost(USUAL_S + SLOW_S - 0.1, 100)) == ""
+    assert pace.add(usual, 9.0, Cost(USUAL_S + 0.1, 3)) == "its batch took 6.1 s of a core, not 6.0"
+    assert "not 8.0" in pace.add(slow, 9.0, Cost(USUAL_S + SLOW_S + 0.1, 90))
+    assert (pace.beside_usual_s, pace.beside_slow_s, pace.slow) == ([0.5, 9.0], [2.5, 2.5, 9.0, 9.0], 2)
+    assert pace.summary()["dearest"] == {"cpu_s": 8.1, "kind": "slow: JPEG of scans"}
+    assert pace.summary()["largest"] == {"grown_mb": 100, "kind": "slow: JPEG of scans"}
+    assert pace.rows()["beside a slow request"] == "5750 / 9000 ms"
+
+
+def test_the_work_of_a_process_is_watched() -> None:
+    watch = Watch(os.getpid())
+    held = bytes(60_000_000).replace(b"\0", b"x")
+    cost = watch.read()
+    assert cost.seconds > 0
+    assert len(held) / 1e6 * 0.9 < cost.grown_mb < 3 * len(held) / 1e6
+    assert Watch(2**22).read() == Cost(0, 0)
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_slow_requests_are_as_large_as_a_server_takes(kind: str) -> None:
+    """config.properties: max_request_size."""
+    body = BODIES[kind]()
+    assert sum(len(part) for _, _, part in body.parts) <= 28_000_000
+    assert body.parts
+
+
+def test_what_an_image_costs_is_measured_in_a_process_of_its_own() -> None:
+    cost = cost_of(IMAGES["PNG of colours"](1000))
+    assert (cost.status, holds(cost)) == (200, True)
+    assert 0 < cost.taken_s < 1
+    assert 2 < cost.grown_mb < 40
+    assert largest(lambda amount: bytes(amount * 1_000_000), 64) == 20  # too large a file is none that is allowed
 
 
 def dishes(**scores: float) -> dict[str, Any]:

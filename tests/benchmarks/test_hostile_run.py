@@ -29,6 +29,8 @@ def test_a_worker_answers_hostile_requests_and_leaves_their_neighbours_alone(
     assert tally.requests == sum(tally.statuses.values()) == REQUESTS
     assert tally.good > REQUESTS / 10
     assert set(tally.statuses) | {413} == {200, 400, 413, 415, 422}
+    assert 0 < tally.pace.slow < REQUESTS / 10
+    assert len(tally.pace.beside_slow_s) + len(tally.pace.beside_usual_s) == tally.good
     assert all(sample.rss > sample.pss > 0 for sample in tally.memory)
 
 
@@ -71,6 +73,7 @@ def test_the_command_fails_with_the_run_and_says_how_to_see_it_again(
     shown = capfd.readouterr()
     assert "wrong statuses" in shown.out
     result = json.loads(file.read_text())["models"]["sentiment"]
+    assert {"neighbours_s", "neighbours_beside_slow_s", "dearest", "largest"} < set(result["pace"])
     failure = result["failures"][0]
     assert f"sentiment: batch {failure['batch']}, request {failure['number']}" in shown.err
     assert main([*arguments, "--only-batch", str(failure["batch"])]) == 1
