@@ -7,14 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from tokenizers import Encoding, Tokenizer
 
 from handlers.errors import TooLarge
+from handlers.settings import TextSettings
 
 Float32Array = npt.NDArray[np.float32]
+T = TypeVar("T")
 
 
 def normalise_tweet(text: str) -> str:
@@ -35,6 +38,9 @@ def _mask(word: str) -> str:
 # More than words have in any language; a text with longer ones is read further.
 CHARACTERS_PER_TOKEN = 16
 WORD_END = re.compile(r"(?<=\S)\s")
+# The same place in a text that is read backwards.
+WORD_START = re.compile(r"\s(?=\S)")
+TOKENIZER = "tokenizer.json"
 
 NORMALISERS: dict[str, Callable[[str], str]] = {"none": str, "tweet": normalise_tweet}
 
@@ -77,20 +83,44 @@ class TextEncoder:
     """Tokenises exactly as the checkpoint's Hugging Face tokenizer does.
 
     The network reads `max_tokens`, special tokens too. What of a longer text? By `long_text`, "truncate" leaves the
-    rest out, "error" refuses the text, and "window" splits it into at most `max_windows` windows side by side.
+    rest out, "error" refuses the text, and "window" splits it into at most `max_windows` windows side by side. The rest
+    is the end of the text, or with `truncation_side` "left" its beginning.
     """
 
     def __init__(
-        self, tokenizer_file: Path, normalise: str, max_tokens: int, long_text: str = "truncate", max_windows: int = 1
+        self,
+        tokenizer_file: Path,
+        normalise: str,
+        max_tokens: int,
+        long_text: str = "truncate",
+        max_windows: int = 1,
+        *,
+        truncation_side: str = "right",
+        split_special_tokens: bool = False,
     ) -> None:
         self._normalise = NORMALISERS[normalise]
         self._tokenizer = Tokenizer.from_file(str(tokenizer_file))
         self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(max_tokens)
+        self._tokenizer.enable_truncation(max_tokens, direction=truncation_side)
+        self._tokenizer.encode_special_tokens = split_special_tokens
+        self._from_end = truncation_side == "left"
         self._max_tokens = max_tokens
         self._special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
         self._refuses = long_text == "error"
         self._max_windows = max_windows if long_text == "window" else 1
+
+    @classmethod
+    def of(cls, model_dir: Path, text: TextSettings, long_text: str, max_windows: int) -> TextEncoder:
+        """The encoder of an unpacked archive."""
+        return cls(
+            model_dir / TOKENIZER,
+            text.normalise,
+            text.max_tokens,
+            long_text,
+            max_windows,
+            truncation_side=text.truncation_side,
+            split_special_tokens=text.split_special_tokens,
+        )
 
     def encode(self, text: str) -> Tokens:
         """Token ids of one text. Raises TooLarge where a long text is refused.
@@ -101,20 +131,35 @@ class TextEncoder:
         text = self._normalise(text)
         length = self._max_windows * self._max_tokens * CHARACTERS_PER_TOKEN
         while True:
-            match = WORD_END.search(text, length)
-            read = text[: match.start()] if match else text
+            read = self._last(text, length) if self._from_end else self._first(text, length)
             encoding = self._tokenizer.encode(read)
             windows = [encoding.ids, *(rest.ids for rest in encoding.overflowing)]
-            if len(windows) > self._max_windows or match is None:
+            if len(windows) > self._max_windows or len(read) == len(text):
                 break
             length *= 4
         tokens = Tokens(windows, self._special, truncated=len(windows) > self._max_windows, text=read)
         if self._refuses and tokens.truncated:
-            at_least = "at least " if match else ""
+            at_least = "at least " if len(read) < len(text) else ""
             raise TooLarge(
                 f"The text has {at_least}{tokens.count} tokens, of which the model reads {self._max_tokens}."
             )
-        return replace(tokens, windows=windows[: self._max_windows])
+        return replace(tokens, windows=self._in_order(windows[: self._max_windows]))
+
+    @staticmethod
+    def _first(text: str, length: int) -> str:
+        """At least `length` characters of the beginning of the text, up to the end of a word."""
+        match = WORD_END.search(text, length)
+        return text[: match.start()] if match else text
+
+    @staticmethod
+    def _last(text: str, length: int) -> str:
+        """At least `length` characters of the end of the text, from the white space before a word."""
+        match = WORD_START.search(text[::-1], length)
+        return text[len(text) - match.end() :] if match else text
+
+    def _in_order(self, windows: list[T]) -> list[T]:
+        """The windows in the order of the text: the tokenizer gives first what it keeps first."""
+        return windows[::-1] if self._from_end else windows
 
     def parts(self, tokens: Tokens, most: int) -> list[list[Part]]:
         """The parts of each window, one to `most`: its tokens, joined with their neighbours where they are too many.
@@ -122,7 +167,7 @@ class TextEncoder:
         Special tokens belong to no part, and tokens that share a character to one.
         """
         encoding = self._tokenizer.encode(tokens.text)
-        windows = [encoding, *encoding.overflowing][: len(tokens.windows)]
+        windows = self._in_order([encoding, *encoding.overflowing][: len(tokens.windows)])
         return [_parts(window, tokens.text, most) for window in windows]
 
 

@@ -116,7 +116,7 @@ def test_an_archive_that_answers_otherwise_is_never_built(
     def coarser(path: Path, decode: Decode) -> Any:
         return image_settings(path, decode).model_copy(update={"resample": int(Image.Resampling.NEAREST)})
 
-    monkeypatch.setattr("marsmith.reference.image_settings", coarser)
+    monkeypatch.setattr("marsmith.image_reference.image_settings", coarser)
     with pytest.raises(GoldenError, match=r"answers 5 of 5 golden requests otherwise than expected: turned\.jpg"):
         build(food_recipe, tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ from handlers.food import FoodHandler
 from marsmith.builder import build
 from marsmith.checkpoint import Checkpoint
 from marsmith.mar import extract
-from marsmith.reference import ImageReference
+from marsmith.image_reference import ImageReference
 from tests.handlers.pictures import (
     P3_PRIMARIES,
     SRGB_PRIMARIES,

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from marsmith.checkpoint import check_safetensors, resolve
+from marsmith.checkpoint import resolve
 from marsmith.errors import CheckpointError
 from marsmith.recipe import Recipe
+from marsmith.weights import check_safetensors
 from tests.tiny import sentiment_checkpoint, write_recipe
 
 

@@ -27,7 +27,8 @@ from marsmith.lint import lint_archive
 from marsmith.network import TOLERANCE, check_parity
 from marsmith.program import PROGRAM, player
 from marsmith.recipe import Recipe
-from marsmith.reference import ImageReference, TextReference
+from marsmith.image_reference import ImageReference
+from marsmith.reference import TextReference
 from marsmith.verify import verify
 from marsmith.worker import Worker, WorkerRequest
 from tests.tiny import MAX_TOKENS, SENTIMENTS, food_checkpoint, sentiment_checkpoint, write_recipe

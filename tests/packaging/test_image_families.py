@@ -29,7 +29,7 @@ from marsmith.export import GRAPH, Images, session
 from marsmith.network import TOLERANCE, check_parity
 from marsmith.processor import image_settings
 from marsmith.recipe import Recipe
-from marsmith.reference import ImageReference
+from marsmith.image_reference import ImageReference
 from tests.tiny import IMAGE_SETTINGS, IMAGE_SIDE, food_checkpoint, write_recipe
 
 # Logits of different inputs differ by this at least, so that a mixed-up batch is no match by chance.

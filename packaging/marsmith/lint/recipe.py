@@ -12,7 +12,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from marsmith.calibration import calibration_files
-from marsmith.checkpoint import HUB_ID, PICKLED_WEIGHTS, WEIGHTS, WEIGHTS_INDEX, resolve
+from marsmith.checkpoint import HUB_ID, resolve
 from marsmith.errors import CheckpointError, RecipeError
 from marsmith.limits import MAX_HEAD_BYTES, MAX_SAMPLE_BYTES
 from marsmith.lint import lint
@@ -28,6 +28,7 @@ from marsmith.lint.tree import Tree
 from marsmith.paths import is_dir, is_file
 from marsmith.planned import code, extra_files, nutrition, planned
 from marsmith.recipe import Recipe, package_of
+from marsmith.weights import PICKLED_WEIGHTS, WEIGHTS, WEIGHTS_INDEX
 
 # What transformers and tokenizers read of a checkpoint's directory.
 READ = (
