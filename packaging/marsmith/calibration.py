@@ -8,6 +8,7 @@ from pathlib import Path
 from marsmith.errors import ArchiveError, RecipeError
 from marsmith.lines import read_lines
 from marsmith.paths import is_dir, is_file
+from marsmith.placeholders import what_stands_at
 from marsmith.recipe import Recipe
 from marsmith.sources import walk
 
@@ -38,6 +39,8 @@ def calibration(recipe: Recipe) -> Iterator[tuple[str, str | bytes]]:
     Raises RecipeError for a file that cannot be read.
     """
     for file in calibration_files(recipe):
+        if kind := what_stands_at(file):
+            raise RecipeError(f"The file {file} of accuracy.inputs is {kind}.")
         try:
             if recipe.kind.section == "image":
                 yield str(file), file.read_bytes()

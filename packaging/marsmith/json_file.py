@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from marsmith.errors import CheckpointError
-from marsmith.placeholders import is_error, what_stands_at
+from marsmith.placeholders import JSON_MESSAGE, is_error, what_stands_at
 
 # An index of 1,000 shards or a configuration of 21,000 labels has some MiB.
 MAX_SETTINGS_BYTES = 32 << 20
@@ -41,7 +41,7 @@ def read_object(file: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _invalid(file, "is not a JSON object")
     if is_error(value):
-        raise CheckpointError(f"{file} is a JSON error message of a server: download it again.")
+        raise CheckpointError(f"{file} is {JSON_MESSAGE}.")
     if any(depth > MAX_DEPTH for _, _, depth in entries(value)):
         raise _invalid(file, "is nested too deeply")
     return value

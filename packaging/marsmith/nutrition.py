@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 from marsmith.errors import RecipeError
+from marsmith.placeholders import what_stands_at
 
 SERVING_DECIMALS = 3
 
@@ -16,6 +17,8 @@ def read_table(file: Path) -> dict[str, dict[str, object]]:
 
     `per_serving` is None where the serving is unknown. Raises RecipeError.
     """
+    if kind := what_stands_at(file):
+        raise RecipeError(f"The nutrition table {file} is {kind}.")
     try:
         with file.open(encoding="utf-8", newline="") as stream:
             return {row["label"]: _row(row) for row in csv.DictReader(stream, strict=True)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -54,29 +55,48 @@ DATA_SUFFIXES = frozenset(
 )
 
 
-def placeholder(name: str, head: bytes, size: int) -> str | None:
-    """What a file of that name is instead of its content, and what to do; None for what can be its content.
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """`what` stands in a file's place, as a noun, and what to do about it."""
 
-    `head` is the first MAX_PLACEHOLDER_BYTES of its `size` bytes. Of a text that may be meant, a page too, only what is
-    a pointer beyond doubt counts.
+    what: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.remedy}"
+
+
+EMPTY = Placeholder("an empty file", "download or copy it again")
+LFS_POINTER = Placeholder(
+    "a Git LFS pointer, not the file itself", "run git lfs pull in its repository, or download it"
+)
+ANNEX_POINTER = Placeholder("a git-annex pointer, not the file itself", "run git annex get in its repository")
+HTML_PAGE = Placeholder("an HTML page, such as a server sends in the place of a file", "download it again")
+XML_MESSAGE = Placeholder("an XML error message of a server", "download it again")
+JSON_MESSAGE = Placeholder("a JSON error message of a server", "download it again")
+
+
+def placeholder(name: str, head: bytes, size: int) -> Placeholder | None:
+    """What a file of that name is instead of its content; None for what can be its content.
+
+    `head` is the first MAX_PLACEHOLDER_BYTES of its `size` bytes. Of a text, which may be empty, and markup where its
+    name says so, only what is no content beyond doubt counts.
     """
     suffix = PurePosixPath(name).suffix.lower()
     if suffix in DATA_SUFFIXES or suffix == ".json":
         return instead_of_data(head, size, json_is_data=suffix == ".json")
-    if kind := _pointer(head, size):
-        return kind
-    return _page(head) if suffix not in MARKUP_SUFFIXES else None
+    return _pointer(head, size) or (_page(head) if suffix not in MARKUP_SUFFIXES else None)
 
 
-def instead_of_data(head: bytes, size: int, *, json_is_data: bool = False) -> str | None:
+def instead_of_data(head: bytes, size: int, *, json_is_data: bool = False) -> Placeholder | None:
     """As `placeholder`, of a file that must have content: weights, a picture, a checkpoint's settings."""
     if not size:
-        return "an empty file: download or copy it again"
+        return EMPTY
     return _pointer(head, size) or _page(head) or (None if json_is_data else _json_error(head, size))
 
 
-def what_stands_at(file: Path, *, json_is_data: bool = False) -> str | None:
-    """What a readable file is instead of data, as `instead_of_data` says it; None where it cannot be read either."""
+def what_stands_at(file: Path, *, json_is_data: bool = False) -> Placeholder | None:
+    """As `instead_of_data`, of a file on disk; None where it cannot be read either."""
     try:
         size = file.stat().st_size
         with file.open("rb") as stream:
@@ -90,30 +110,23 @@ def is_error(value: Mapping[str, Any]) -> bool:
     return bool(value) and value.keys() <= ERROR_KEYS and not REASON_KEYS.isdisjoint(value)
 
 
-def _pointer(head: bytes, size: int) -> str | None:
+def _pointer(head: bytes, size: int) -> Placeholder | None:
     head = head.removeprefix(BYTE_ORDER_MARK)
     if GIT_LFS.match(head):
-        return "a Git LFS pointer, not the file itself: run git lfs pull in its repository, or download the file"
-    if size < MAX_PLACEHOLDER_BYTES and GIT_ANNEX.match(head):
-        return "a git-annex pointer, not the file itself: run git annex get in its repository, or download the file"
-    return None
+        return LFS_POINTER
+    return ANNEX_POINTER if size < MAX_PLACEHOLDER_BYTES and GIT_ANNEX.match(head) else None
 
 
-def _page(head: bytes) -> str | None:
+def _page(head: bytes) -> Placeholder | None:
     head = head.removeprefix(BYTE_ORDER_MARK)
     if HTML.match(head):
-        return "an HTML page, such as a server sends in the place of a file: download it again"
-    if XML_ERROR.match(head):
-        return "an XML error message of a server: download it again"
-    return None
+        return HTML_PAGE
+    return XML_MESSAGE if XML_ERROR.match(head) else None
 
 
-def _json_error(head: bytes, size: int) -> str | None:
-    if size < MAX_PLACEHOLDER_BYTES:
-        try:
-            value = json.loads(head)
-        except (ValueError, RecursionError):
-            return None
-        if isinstance(value, dict) and is_error(value):
-            return "a JSON error message of a server: download it again"
-    return None
+def _json_error(head: bytes, size: int) -> Placeholder | None:
+    try:
+        value = json.loads(head) if size < MAX_PLACEHOLDER_BYTES else None
+    except (ValueError, RecursionError):
+        return None
+    return JSON_MESSAGE if isinstance(value, dict) and is_error(value) else None

@@ -25,8 +25,18 @@ def _without_nul(value: T) -> T:
     return value
 
 
+def _below(path: Path) -> Path:
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise ValueError(
+            f"{str(path)!r} does not lie below the recipe's directory: put it there, and name it by its path from there"
+        )
+    return path
+
+
 RoutableName = Annotated[str, Field(pattern=NAME_PATTERN, max_length=64)]
 FilePath = Annotated[Path, AfterValidator(_without_nul)]
+# A file that an archive holds as it is: from the recipe's own directory, so that no recipe packs what it may not see.
+OwnPath = Annotated[FilePath, AfterValidator(_below)]
 # A directory, or what the hub calls a checkpoint.
 Named = Annotated[str, Field(min_length=1), AfterValidator(_without_nul)]
 Count = Annotated[int, Field(strict=True, ge=1)]

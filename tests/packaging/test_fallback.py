@@ -22,12 +22,12 @@ from marsmith.checkpoint import resolve, text_layout
 from marsmith.diff import diff
 from marsmith.digest import file_sha256
 from marsmith.errors import CheckpointError, ExportError
+from marsmith.image_reference import ImageReference
 from marsmith.inspection import inspect
 from marsmith.lint import lint_archive
 from marsmith.network import TOLERANCE, check_parity
 from marsmith.program import PROGRAM, player
 from marsmith.recipe import Recipe
-from marsmith.image_reference import ImageReference
 from marsmith.reference import TextReference
 from marsmith.verify import verify
 from marsmith.worker import Worker, WorkerRequest

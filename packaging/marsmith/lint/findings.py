@@ -83,6 +83,7 @@ RULES: dict[str, Rule] = {
     "M410": _error("a member or file that cannot be read"),
     "M411": _error("a member that TorchServe's streaming reader does not unpack as it is"),
     "M412": _error("a symbolic link leaves its directory"),
+    "M413": _error("a Git LFS pointer, a server's error page or an empty file in the place of data"),
     "M501": _error("`model/serving.json` is missing or not valid"),
     "M502": _error("`model/serving.json` has no labels"),
     "M503": _error("an archive of Marsmith without `MAR-INF/digests.json`"),
@@ -97,6 +98,7 @@ RULES: dict[str, Rule] = {
     "M608": _error("the recipe requires another version of a package than the one that would be tested here"),
     "M609": _error("the recipe has no samples and its task no built-in probes, so nothing would test the archive"),
     "M610": _error("the recipe asks for explanations that its handler does not give"),
+    "M611": _error("the checkpoint needs code of its own, or files that are not in its directory"),
 }
 
 

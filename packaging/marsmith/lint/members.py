@@ -11,6 +11,7 @@ from marsmith.lint.names import lint_names
 from marsmith.lint.pickles import lint_pickle
 from marsmith.lint.secrets import lint_secret
 from marsmith.lint.tree import Tree
+from marsmith.placeholders import placeholder
 
 # The texts that lint parses, and how much of one it takes.
 PARSED_BYTES = {".py": MAX_TEXT_BYTES, ".yaml": MAX_YAML_BYTES, ".yml": MAX_YAML_BYTES}
@@ -54,6 +55,8 @@ def _lint_member(tree: Tree, name: str) -> Iterator[Finding]:
     if head is None:
         yield Finding("M410", name, "The member cannot be read.", "Pack the archive again from files that can be read.")
         return
+    if kind := placeholder(name, head, tree.sizes[name]):
+        yield Finding("M413", name, f"It is {kind.what}.", f"{kind.remedy.capitalize()}.")
     yield from lint_pickle(name, head)
     yield from lint_secret(name, searched(tree, name, head))
 
