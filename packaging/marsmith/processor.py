@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
+
+from pydantic import ValidationError
 
 from marsmith.pretrained import guarded, load_image_processor
 from marsmith.serving import Decode, ImageSettings
@@ -12,6 +15,8 @@ from marsmith.serving import Decode, ImageSettings
 CONVNEXT_WARPS_FROM = 384
 # LeViT resizes to this much more than it crops (transformers, LevitImageProcessor).
 LEVIT_RATIO = 256 / 224
+# Pixels of a side, at most: the handlers resize to 64 million pixels at most (handlers/image.py, MAX_RESIZED_PIXELS).
+MAX_SIDE = 8_000
 
 
 def image_settings(path: Path, decode: Decode) -> ImageSettings:
@@ -26,12 +31,28 @@ def image_settings(path: Path, decode: Decode) -> ImageSettings:
             raise ValueError("it does not resize, so images differ in size")
         if getattr(processor, "do_flip_channel_order", False):
             raise ValueError("it turns RGB into BGR, which the handlers do not")
-        return ImageSettings(
-            **_geometry(processor),
-            resample=int(processor.resample),
-            **_affine(processor),
-            scaled_decode=decode == "scaled",
+        return _checked(
+            {
+                **_geometry(processor),
+                **_affine(processor),
+                "resample": int(processor.resample),
+                "scaled_decode": decode == "scaled",
+            }
         )
+
+
+def _checked(values: dict[str, Any]) -> ImageSettings:
+    """The settings of these values. Raises ValueError for values that make no picture."""
+    for side in [*values["size"], *(values["crop"] or ())]:
+        if not 1 <= side <= MAX_SIDE:
+            raise ValueError(f"it resizes or crops to {side} pixels, where a side has 1 to {MAX_SIDE:,}")
+    if not all(math.isfinite(one) and one for one in (values["rescale_factor"], *values["std"])):
+        raise ValueError("its rescale_factor or image_std is 0, or not finite")
+    try:
+        return ImageSettings(**values)
+    except ValidationError as error:
+        keys = ", ".join(sorted({str(one["loc"][0]) for one in error.errors()}))
+        raise ValueError(f"the handlers cannot use its values of {keys}") from None
 
 
 def class_name(processor: Any) -> str:
@@ -56,14 +77,18 @@ def _affine(processor: Any) -> dict[str, Any]:
 
 def _geometry(processor: Any) -> dict[str, Any]:
     """The keys `size`, `shortest_edge` and `crop` of the settings. Raises ValueError."""
+    if processor.size is None:
+        raise ValueError("it has no size")
     edge = processor.size.shortest_edge
     crop = processor.crop_size if getattr(processor, "do_center_crop", False) else None
+    if crop is not None and not (crop.height and crop.width):
+        raise ValueError("it crops to something other than a height and a width")
     name = class_name(processor)
     if name.startswith("ConvNext") and edge:
         if crop is not None:
             raise ValueError("it crops twice")
         if edge >= CONVNEXT_WARPS_FROM:
-            return {"size": (edge, edge)}
+            return {"size": (edge, edge), "crop": None}
         resized = int(edge / processor.crop_pct)
         return {"size": (resized, resized), "shortest_edge": resized, "crop": (edge, edge)}
     if name.startswith("Levit") and edge:

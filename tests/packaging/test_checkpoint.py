@@ -38,9 +38,7 @@ def test_a_whole_checkpoint_gives_its_labels_in_the_order_of_the_logits(recipe: 
 def test_half_a_download_is_told_from_a_whole_one(recipe: Recipe) -> None:
     weights = recipe.directory / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(
-        CheckpointError, match=r"not a whole safetensors .* was cut off\. Download it again\."
-    ):
+    with pytest.raises(CheckpointError, match=r"not a whole safetensors .* was cut off\. Download it again\."):
         resolve(recipe)
 
 

@@ -64,8 +64,8 @@ def text_reference(directory: Path) -> TextReference:
 
 def logits_of_transformers(directory: Path) -> np.ndarray:
     """float32[texts, labels] of TEXTS, each alone."""
-    tokenizer = AutoTokenizer.from_pretrained(directory)
-    model = AutoModelForSequenceClassification.from_pretrained(directory).eval()
+    tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
+    model = AutoModelForSequenceClassification.from_pretrained(directory, trust_remote_code=False).eval()
     with torch.inference_mode():
         logits = [model(tokenizer(text, truncation=True, return_tensors="pt")["input_ids"]).logits for text in TEXTS]
     return torch.cat(logits).numpy()

@@ -55,8 +55,8 @@ def answers_of_handlers(reference: TextReference, out: Path) -> np.ndarray:
 
 def answers_of_transformers(directory: Path) -> np.ndarray:
     """Logits float32[texts, labels] of TEXTS, each alone."""
-    tokenizer = AutoTokenizer.from_pretrained(directory)
-    model = AutoModelForSequenceClassification.from_pretrained(directory).eval()
+    tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
+    model = AutoModelForSequenceClassification.from_pretrained(directory, trust_remote_code=False).eval()
     with torch.inference_mode():
         logits = [model(**tokenizer(text, truncation=True, return_tensors="pt")).logits.numpy() for text in TEXTS]
     return np.concatenate(logits)

@@ -98,7 +98,7 @@ class Passing:
 
 
 def values_of_transformers(directory: Path) -> np.ndarray:
-    processor = AutoImageProcessor.from_pretrained(directory, backend="pil")
+    processor = AutoImageProcessor.from_pretrained(directory, backend="pil", trust_remote_code=False)
     images = [Image.open(io.BytesIO(data)) for data in PHOTOS]
     return np.stack([processor(images=image, return_tensors="np")["pixel_values"][0] for image in images])
 
