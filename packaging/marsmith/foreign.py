@@ -68,9 +68,12 @@ def foreign(path: Path) -> Iterator[Foreign]:
     """
     for name in SETTINGS:
         if (path / name).is_file():
-            for key, value, depth in entries(read_object(path / name)):
-                if value and (said := _does(key, value, path, top=depth == 1)):
-                    yield Foreign(name, key, *said)
+            found = {
+                key: Foreign(name, key, *said)
+                for key, value, depth in entries(read_object(path / name))
+                if value and (said := _does(key, value, path, top=depth == 1))
+            }
+            yield from found.values()
     if (path / ADAPTER).is_file():
         yield Foreign(
             ADAPTER,
