@@ -8,7 +8,7 @@ from pathlib import Path
 from marsmith.errors import ArchiveError, RecipeError
 from marsmith.lines import read_lines
 from marsmith.paths import is_dir, is_file
-from marsmith.placeholders import what_stands_at
+from marsmith.placeholders import EMPTY, what_stands_at
 from marsmith.recipe import Recipe
 from marsmith.sources import walk
 
@@ -39,7 +39,8 @@ def calibration(recipe: Recipe) -> Iterator[tuple[str, str | bytes]]:
     Raises RecipeError for a file that cannot be read.
     """
     for file in calibration_files(recipe):
-        if kind := what_stands_at(file):
+        kind = what_stands_at(file)
+        if kind and (kind is not EMPTY or recipe.kind.section == "image"):
             raise RecipeError(f"The file {file} of accuracy.inputs is {kind}.")
         try:
             if recipe.kind.section == "image":

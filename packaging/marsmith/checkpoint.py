@@ -187,7 +187,7 @@ def _check_files(path: Path, recipe: Recipe) -> None:
         raise CheckpointError(f"{path} has no {' or '.join(wanted)}. Save it with the model and build again.")
     for pattern in VOCABULARIES:
         for file in sorted(path.glob(pattern)):
-            if kind := what_stands_at(file, json_is_data=True):
+            if kind := what_stands_at(file):
                 raise CheckpointError(f"{file} is {kind}.")
     check_weights(path, allow_pickle=recipe.allow_pickle)
 
