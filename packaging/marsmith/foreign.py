@@ -12,6 +12,7 @@ from typing import Any
 
 from marsmith.errors import CheckpointError
 from marsmith.json_file import entries, read_object
+from marsmith.paths import is_file
 from marsmith.weights import is_plain
 
 # The settings that transformers reads of a checkpoint, for its model, tokenizer and processors.
@@ -67,14 +68,14 @@ def foreign(path: Path) -> Iterator[Foreign]:
     The checkpoint's files are read as data; nothing is imported.
     """
     for name in SETTINGS:
-        if (path / name).is_file():
+        if is_file(path / name):
             found = {
                 key: Foreign(name, key, *said)
                 for key, value, depth in entries(read_object(path / name))
                 if value and (said := _does(key, value, path, top=depth == 1))
             }
             yield from found.values()
-    if (path / ADAPTER).is_file():
+    if is_file(path / ADAPTER):
         yield Foreign(
             ADAPTER,
             "base_model_name_or_path",
