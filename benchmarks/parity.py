@@ -201,8 +201,10 @@ def text_request(place: int, text: str) -> WorkerRequest:
 def text_reference() -> Callable[[str], Scores]:
     """What transformers makes of one text."""
     directory = MODELS / "sentiment"
-    tokenizer = AutoTokenizer.from_pretrained(directory)
-    model = AutoModelForSequenceClassification.from_pretrained(directory, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
+    model = AutoModelForSequenceClassification.from_pretrained(
+        directory, dtype=torch.float32, trust_remote_code=False
+    ).eval()
 
     def scores(text: str) -> Scores:
         return probabilities(model, tokenizer(masked(text), truncation=True, return_tensors="pt"))
@@ -219,8 +221,10 @@ def masked(text: str) -> str:
 def image_reference() -> Callable[[bytes], Scores]:
     """What transformers makes of one picture."""
     directory = MODELS / "food"
-    processor = AutoImageProcessor.from_pretrained(directory, backend="pil")
-    model = AutoModelForImageClassification.from_pretrained(directory, dtype=torch.float32).eval()
+    processor = AutoImageProcessor.from_pretrained(directory, backend="pil", trust_remote_code=False)
+    model = AutoModelForImageClassification.from_pretrained(
+        directory, dtype=torch.float32, trust_remote_code=False
+    ).eval()
 
     def scores(data: bytes) -> Scores:
         return probabilities(model, processor(images=rgb(data), return_tensors="pt"))

@@ -68,7 +68,7 @@ class StockImages(RawBody):
         from transformers import ViTForImageClassification
 
         # The names of the loaded network's tensors, which are not those of the file.
-        weights = ViTForImageClassification.from_pretrained(self.job.checkpoint).state_dict()
+        weights = ViTForImageClassification.from_pretrained(self.job.checkpoint, trust_remote_code=False).state_dict()
         path = self.home / "model.pt"
         torch.save({f"network.{name}": tensor for name, tensor in weights.items()}, path)
         return path

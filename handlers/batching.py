@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from handlers.settings import TextSettings
+from handlers.settings import TextSettings, TokenTypes
 
 Int64Array = npt.NDArray[np.int64]
 Float32Array = npt.NDArray[np.float32]
@@ -27,25 +27,31 @@ class PackedBatch:
     `input_ids` and `position_ids` are int64[T]; positions start again with each text. `rows` int64[B, L] says where in
     the sequence each text's tokens stand, -1 behind its last; `slots` int64[T] says where in the flattened `rows` each
     token does. A token attends only to those of its own row, so every text gets the logits it would get alone.
+    `token_type_ids` int64[T] are fed where the graph takes them.
     """
 
     input_ids: Int64Array
     position_ids: Int64Array
     rows: Int64Array
     slots: Int64Array
+    token_type_ids: Int64Array | None = None
 
     @classmethod
-    def of(cls, texts: Sequence[Sequence[int]], first_position: int) -> PackedBatch:
+    def of(
+        cls, texts: Sequence[Sequence[int]], first_position: int, token_types: TokenTypes | None = None
+    ) -> PackedBatch:
         """Lay the token ids of at least one text end to end."""
         ids, own = _filled(texts)
         rows = np.full(own.shape, -1, np.int64)
         rows[own] = np.arange(len(ids))
         positions = np.concatenate([_positions(text, first_position) for text in texts])
-        return cls(ids, positions, rows, np.flatnonzero(own).astype(np.int64))
+        types = np.concatenate([_types(text, token_types) for text in texts]) if token_types else None
+        return cls(ids, positions, rows, np.flatnonzero(own).astype(np.int64), types)
 
     def feeds(self) -> dict[str, Int64Array]:
         """The network's inputs by name."""
-        return {name: getattr(self, name) for name in ("input_ids", "position_ids", "rows", "slots")}
+        named = {name: getattr(self, name) for name in ("input_ids", "position_ids", "rows", "slots")}
+        return named if self.token_type_ids is None else named | {"token_type_ids": self.token_type_ids}
 
 
 def _filled(texts: Sequence[Sequence[int]]) -> tuple[Int64Array, npt.NDArray[np.bool_]]:
@@ -68,24 +74,37 @@ def _positions(ids: Sequence[int], first: int) -> Int64Array:
     return positions
 
 
+def _types(ids: Sequence[int], token_types: TokenTypes) -> Int64Array:
+    return np.asarray(token_types.of(len(ids)), np.int64)
+
+
 @dataclass(frozen=True, slots=True)
 class PaddedBatch:
-    """Several texts, each filled up to the longest: `input_ids` and `attention_mask` (1 for tokens) int64[B, T]."""
+    """Several texts, each filled up to the longest: `input_ids` and `attention_mask` (1 for tokens) int64[B, T].
+
+    `token_type_ids` int64[B, T], 0 where a text is filled up, are fed where the graph takes them.
+    """
 
     input_ids: Int64Array
     attention_mask: Int64Array
+    token_type_ids: Int64Array | None = None
 
     @classmethod
-    def of(cls, texts: Sequence[Sequence[int]], pad_token: int) -> PaddedBatch:
+    def of(cls, texts: Sequence[Sequence[int]], pad_token: int, token_types: TokenTypes | None = None) -> PaddedBatch:
         """Fill the token ids of at least one text up from behind."""
         ids, own = _filled(texts)
         input_ids = np.full(own.shape, pad_token, np.int64)
         input_ids[own] = ids
-        return cls(input_ids, own.astype(np.int64))
+        types = None
+        if token_types:
+            types = np.zeros(own.shape, np.int64)
+            types[own] = np.concatenate([_types(text, token_types) for text in texts])
+        return cls(input_ids, own.astype(np.int64), types)
 
     def feeds(self) -> dict[str, Int64Array]:
         """The network's inputs by name."""
-        return {"input_ids": self.input_ids, "attention_mask": self.attention_mask}
+        named = {"input_ids": self.input_ids, "attention_mask": self.attention_mask}
+        return named if self.token_type_ids is None else named | {"token_type_ids": self.token_type_ids}
 
 
 def run_in_batches(
@@ -108,9 +127,9 @@ def batches(
     for indices in _split([len(ids) for ids in texts], token_budget, settings.layout):
         chosen = [texts[index] for index in indices]
         if settings.layout == "packed":
-            yield indices, PackedBatch.of(chosen, settings.first_position)
+            yield indices, PackedBatch.of(chosen, settings.first_position, settings.token_types)
         else:
-            yield indices, PaddedBatch.of(chosen, settings.pad_token)
+            yield indices, PaddedBatch.of(chosen, settings.pad_token, settings.token_types)
 
 
 def _split(lengths: Sequence[int], token_budget: int, layout: str) -> Iterator[list[int]]:

@@ -32,9 +32,7 @@ class SentimentHandler(BatchHandler[Tokens, tuple[Tokens, Any]]):
         self.text = text
         options = self.settings.options
         self.long_text = options.long_text or text.long_text
-        self.encoder = TextEncoder(
-            self.model_dir / "tokenizer.json", text.normalise, text.max_tokens, self.long_text, options.max_windows
-        )
+        self.encoder = TextEncoder.of(self.model_dir, text, self.long_text, options.max_windows)
         self.engine = self.open_network()
 
     def decode(self, item: Item) -> Tokens:

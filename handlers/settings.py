@@ -22,8 +22,9 @@ FORMAT = 1
 MAX_INSTANCES = 64
 # Every other option that is a number is at least 1.
 SMALLEST = {"threads": 0, "explain_runs": 0}
-# What becomes of a text longer than the model reads.
+# What becomes of a text longer than the model reads, and which end of it is left out where it is truncated.
 LONG_TEXT = ("truncate", "error", "window")
+TRUNCATION_SIDES = ("right", "left")
 # Options that are words, and what they may be.
 CHOICES = {"long_text": LONG_TEXT, "share_weights": ("auto", "yes", "no")}
 ENVIRONMENT_PREFIX = "MARSMITH_"
@@ -57,11 +58,27 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenTypes:
+    """The token type of each special token `before` and `after` a text, and of the tokens of the `text` itself."""
+
+    before: tuple[int, ...]
+    text: int
+    after: tuple[int, ...]
+
+    def of(self, length: int) -> list[int]:
+        """The types of a window of `length` tokens, special tokens included."""
+        inner = length - len(self.before) - len(self.after)
+        return [*self.before, *(self.text for _ in range(inner)), *self.after]
+
+
+@dataclass(frozen=True, slots=True)
 class TextSettings:
     """How text becomes token ids, and how the graph takes a batch of them (`layout`: "packed", "padded" or "single").
 
     `first_position` is the checkpoint's first position id (RoBERTa: 2), which a packed batch counts from; `pad_token`
-    fills a padded one, and `mask_token` stands for what an explanation leaves out. `long_text` is one of LONG_TEXT.
+    fills a padded one, and `mask_token` stands for what an explanation leaves out. `long_text` is one of LONG_TEXT,
+    `truncation_side` one of TRUNCATION_SIDES. With `split_special_tokens`, a special token that a text spells out is
+    text like any other. The graph takes token types only where there are `token_types`.
     """
 
     normalise: str
@@ -71,10 +88,15 @@ class TextSettings:
     pad_token: int = 0
     mask_token: int | None = None
     long_text: str = "truncate"
+    truncation_side: str = "right"
+    split_special_tokens: bool = False
+    token_types: TokenTypes | None = None
 
     def __post_init__(self) -> None:
         if self.long_text not in LONG_TEXT:
             raise ValueError(f"long_text is {self.long_text!r}")
+        if self.truncation_side not in TRUNCATION_SIDES:
+            raise ValueError(f"truncation_side is {self.truncation_side!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +153,24 @@ class Settings:
                 labels=tuple(raw["labels"]),
                 precision=raw["precision"],
                 options=options,
-                text=TextSettings(**raw["text"]) if raw.get("text") else None,
+                text=_text_settings(raw["text"]) if raw.get("text") else None,
                 image=_image_settings(raw["image"]) if raw.get("image") else None,
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise SettingsError(f"{file.name} cannot be used ({error}): build the archive again") from error
 
 
+def _text_settings(raw: Mapping[str, Any]) -> TextSettings:
+    types = raw.get("token_types")
+    return TextSettings(**{**raw, "token_types": TokenTypes(**_with_tuples(types)) if types else None})
+
+
 def _image_settings(raw: Mapping[str, Any]) -> ImageSettings:
-    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()}
-    return ImageSettings(**values)
+    return ImageSettings(**_with_tuples(raw))
+
+
+def _with_tuples(raw: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()}
 
 
 def _override(options: Options, section: Mapping[str, Any], environ: Mapping[str, str]) -> Options:

@@ -7,15 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from tokenizers import Encoding, Tokenizer
 
 from handlers.errors import TooLarge
+from handlers.settings import TextSettings
 from handlers.work import Work
 
 Float32Array = npt.NDArray[np.float32]
+T = TypeVar("T")
 
 
 USER = re.compile(r"(?<![^ ])@[^ ]+")
@@ -42,6 +45,9 @@ GROWTH = 16
 SMALL_SHARE = 4
 # Nanoseconds for each byte that is tokenised, also where that is done again with more of the text: 1,300 were measured.
 TOKENISE_NS = 1_500
+# The same place in a text that is read backwards.
+WORD_START = re.compile(r"\s(?=\S)")
+TOKENIZER = "tokenizer.json"
 
 NORMALISERS: dict[str, Callable[[str], str]] = {"none": str, "tweet": normalise_tweet}
 
@@ -84,20 +90,44 @@ class TextEncoder:
     """Tokenises exactly as the checkpoint's Hugging Face tokenizer does.
 
     The network reads `max_tokens`, special tokens too. What of a longer text? By `long_text`, "truncate" leaves the
-    rest out, "error" refuses the text, and "window" splits it into at most `max_windows` windows side by side.
+    rest out, "error" refuses the text, and "window" splits it into at most `max_windows` windows side by side. The rest
+    is the end of the text, or with `truncation_side` "left" its beginning.
     """
 
     def __init__(
-        self, tokenizer_file: Path, normalise: str, max_tokens: int, long_text: str = "truncate", max_windows: int = 1
+        self,
+        tokenizer_file: Path,
+        normalise: str,
+        max_tokens: int,
+        long_text: str = "truncate",
+        max_windows: int = 1,
+        *,
+        truncation_side: str = "right",
+        split_special_tokens: bool = False,
     ) -> None:
         self._normalise = NORMALISERS[normalise]
         self._tokenizer = Tokenizer.from_file(str(tokenizer_file))
         self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(max_tokens)
+        self._tokenizer.enable_truncation(max_tokens, direction=truncation_side)
+        self._tokenizer.encode_special_tokens = split_special_tokens
+        self._from_end = truncation_side == "left"
         self._max_tokens = max_tokens
         self._special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
         self._refuses = long_text == "error"
         self._max_windows = max_windows if long_text == "window" else 1
+
+    @classmethod
+    def of(cls, model_dir: Path, text: TextSettings, long_text: str, max_windows: int) -> TextEncoder:
+        """The encoder of an unpacked archive."""
+        return cls(
+            model_dir / TOKENIZER,
+            text.normalise,
+            text.max_tokens,
+            long_text,
+            max_windows,
+            truncation_side=text.truncation_side,
+            split_special_tokens=text.split_special_tokens,
+        )
 
     def encode(self, text: str, work: Work | None = None) -> Tokens:
         """Token ids of one text. Raises TooLarge where a long text is refused, or costs more than its `work`.
@@ -110,13 +140,13 @@ class TextEncoder:
         length = self._max_windows * self._max_tokens * CHARACTERS_PER_TOKEN
         paid = 0
         while True:
-            read = _first(text, length)
+            read = _last(text, length) if self._from_end else _first(text, length)
             size = len(read.encode("utf-8"))
             work.spend(size - paid, TOKENISE_NS)
             paid = size
             encoding = self._tokenizer.encode(read)
             encodings = [encoding, *encoding.overflowing]
-            if len(read) == len(text) or self._is_full(encodings, in_word=not text[len(read)].isspace()):
+            if len(read) == len(text) or self._is_full(encodings, in_word=self._cuts_a_word(text, len(read))):
                 break
             length *= GROWTH
             if length * SMALL_SHARE > len(text):
@@ -128,7 +158,15 @@ class TextEncoder:
             raise TooLarge(
                 f"The text has {at_least}{tokens.count} tokens, of which the model reads {self._max_tokens}."
             )
-        return replace(tokens, windows=windows[: self._max_windows])
+        return replace(tokens, windows=self._in_order(windows[: self._max_windows]))
+
+    def _in_order(self, windows: list[T]) -> list[T]:
+        """The windows in the order of the text: the tokenizer gives first what it keeps first."""
+        return windows[::-1] if self._from_end else windows
+
+    def _cuts_a_word(self, text: str, length: int) -> bool:
+        """Whether reading so many characters of the text leaves off in a word; from the end it never does."""
+        return not self._from_end and not text[length].isspace()
 
     def _is_full(self, encodings: Sequence[Encoding], *, in_word: bool) -> bool:
         """Whether what a text's beginning was read as fills the windows as the whole text would."""
@@ -142,7 +180,7 @@ class TextEncoder:
         Special tokens belong to no part, and tokens that share a character to one.
         """
         encoding = self._tokenizer.encode(tokens.text)
-        windows = [encoding, *encoding.overflowing][: len(tokens.windows)]
+        windows = self._in_order([encoding, *encoding.overflowing][: len(tokens.windows)])
         return [_parts(window, tokens.text, most) for window in windows]
 
 
@@ -150,6 +188,12 @@ def _first(text: str, length: int) -> str:
     """At least `length` characters of the beginning of the text, up to the end of a word where one is near."""
     match = WORD_END.search(text, length, 2 * length)
     return text[: match.start() if match else length]
+
+
+def _last(text: str, length: int) -> str:
+    """At least `length` characters of the end of the text, from the white space before a word."""
+    match = WORD_START.search(text[::-1], length)
+    return text[len(text) - match.end() :] if match else text
 
 
 def _last_word(encoding: Encoding) -> int:

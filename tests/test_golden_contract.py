@@ -11,7 +11,7 @@ from PIL import Image
 
 from marsmith import mar, replay
 from marsmith.builder import build
-from marsmith.errors import GoldenError, LintError, ServerError
+from marsmith.errors import CheckpointError, GoldenError, LintError, ServerError
 from marsmith.golden import TOLERANCE
 from marsmith.serving import Decode
 from marsmith.worker import Worker, WorkerRequest
@@ -116,7 +116,10 @@ def test_an_archive_that_answers_otherwise_is_never_built(
     def coarser(path: Path, decode: Decode) -> Any:
         return image_settings(path, decode).model_copy(update={"resample": int(Image.Resampling.NEAREST)})
 
-    monkeypatch.setattr("marsmith.reference.image_settings", coarser)
+    monkeypatch.setattr("marsmith.image_reference.image_settings", coarser)
+    with pytest.raises(CheckpointError, match=r"ViTImageProcessor .* its values and the handler's differ by up to"):
+        build(food_recipe, tmp_path)
+    monkeypatch.setattr("marsmith.image_probes.check_images", lambda *_: None)
     with pytest.raises(GoldenError, match=r"answers 5 of 5 golden requests otherwise than expected: turned\.jpg"):
         build(food_recipe, tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -86,3 +86,25 @@ def test_help_imports_nothing_heavy() -> None:
     code = f"import sys, marsmith.cli; print(sorted({heavy} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+# Calls of transformers that ask on the terminal whether to run a checkpoint's own code, unless they are told not to.
+ASKING = {"from_pretrained", "from_config", "pipeline"}
+
+
+def test_no_call_asks_whether_to_run_a_checkpoints_own_code() -> None:
+    calls = [
+        (file, call)
+        for file in MODULES
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and getattr(call.func, "attr", getattr(call.func, "id", "")) in ASKING
+    ]
+    assert {file.relative_to(ROOT).parts[0] for file, _ in calls} == {"benchmarks", "packaging", "tests", "training"}
+    for file, call in calls:
+        refused = [word.value for word in call.keywords if word.arg == "trust_remote_code"]
+        assert [getattr(value, "value", None) for value in refused] == [False], f"{file}:{call.lineno}"
+
+
+def test_one_module_of_marsmith_loads_what_transformers_saved() -> None:
+    loading = [file.name for file in (ROOT / "packaging").rglob("*.py") if ".from_pretrained(" in file.read_text()]
+    assert loading == ["pretrained.py"]

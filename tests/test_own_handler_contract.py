@@ -220,8 +220,8 @@ def test_a_multi_label_image_checkpoint_answers_with_a_handler_of_its_own(tmp_pa
     keys = {"task": "food", "handler": "plate.py", "samples": [{"image": "photo.png"}]}
     built = build(write_recipe(tmp_path, **keys), tmp_path / "store")
     assert (built.golden, built.parity is not None) == (1, True)
-    processor = AutoImageProcessor.from_pretrained(tmp_path, backend="pil")
-    model = AutoModelForImageClassification.from_pretrained(tmp_path).eval()
+    processor = AutoImageProcessor.from_pretrained(tmp_path, backend="pil", trust_remote_code=False)
+    model = AutoModelForImageClassification.from_pretrained(tmp_path, trust_remote_code=False).eval()
     with torch.inference_mode(), Image.open(tmp_path / "photo.png") as photo:
         expected = model(**processor(images=photo, return_tensors="pt")).logits[0].sigmoid().numpy()
     with Worker(built.path) as worker:

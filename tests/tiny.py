@@ -210,7 +210,7 @@ def sentiment_checkpoint(
         **settings,
     }
     config = AutoConfig.for_model(model_type, **{key: value for key, value in values.items() if value is not None})
-    model: Any = AutoModelForSequenceClassification.from_config(config)
+    model: Any = AutoModelForSequenceClassification.from_config(config, trust_remote_code=False)
     model.eval().save_pretrained(directory)
     tokenizer.save_pretrained(directory)
     return directory
@@ -231,7 +231,9 @@ def food_checkpoint(
     """
     torch.manual_seed(SEED)
     values = {"initializer_range": SPREAD, **_named(labels), **IMAGE_SETTINGS[model_type], **settings}
-    model: Any = AutoModelForImageClassification.from_config(AutoConfig.for_model(model_type, **values))
+    model: Any = AutoModelForImageClassification.from_config(
+        AutoConfig.for_model(model_type, **values), trust_remote_code=False
+    )
     model.eval().save_pretrained(directory)
     kind(**{"size": {"height": IMAGE_SIDE, "width": IMAGE_SIDE}, **(processor or {})}).save_pretrained(directory)
     return directory

@@ -16,8 +16,8 @@ class CarefulHandler(BaseHandler):  # type: ignore[misc]
         """Load model and tokenizer, and keep to the thread budget."""
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
         directory = Path(context.system_properties["model_dir"])
-        self.model: Any = AutoModelForSequenceClassification.from_pretrained(directory).eval()
-        self.tokenizer: Any = AutoTokenizer.from_pretrained(directory)
+        self.model: Any = AutoModelForSequenceClassification.from_pretrained(directory, trust_remote_code=False).eval()
+        self.tokenizer: Any = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
         self.initialized = True
 
     @torch.inference_mode()

@@ -53,8 +53,8 @@ class TextClassifier(Classifier):
     def setup(self, _device: str) -> None:
         """Load the model in the worker."""
         torch.set_num_threads(self.threads)
-        self.model = AutoModelForSequenceClassification.from_pretrained(self.checkpoint).eval()
-        self.processor = AutoTokenizer.from_pretrained(self.checkpoint)
+        self.model = AutoModelForSequenceClassification.from_pretrained(self.checkpoint, trust_remote_code=False).eval()
+        self.processor = AutoTokenizer.from_pretrained(self.checkpoint, trust_remote_code=False)
 
     def decode_request(self, request: litserve.Request) -> str:
         """The text."""
@@ -71,8 +71,8 @@ class ImageClassifier(Classifier):
     def setup(self, _device: str) -> None:
         """Load the model in the worker."""
         torch.set_num_threads(self.threads)
-        self.model = AutoModelForImageClassification.from_pretrained(self.checkpoint).eval()
-        self.processor = AutoImageProcessor.from_pretrained(self.checkpoint)
+        self.model = AutoModelForImageClassification.from_pretrained(self.checkpoint, trust_remote_code=False).eval()
+        self.processor = AutoImageProcessor.from_pretrained(self.checkpoint, trust_remote_code=False)
 
     def decode_request(self, request: litserve.Request) -> Image.Image:
         """The image."""

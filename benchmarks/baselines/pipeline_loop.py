@@ -27,7 +27,7 @@ def main() -> None:
     task, checkpoint = sys.argv[1:3]
     threads, batch_size = map(int, sys.argv[3:5])
     torch.set_num_threads(threads)
-    classify: Any = pipeline(PIPELINES[task], checkpoint, top_k=TOP_K[task], device="cpu")
+    classify: Any = pipeline(PIPELINES[task], checkpoint, top_k=TOP_K[task], device="cpu", trust_remote_code=False)
     for line in sys.stdin:
         order = json.loads(line)
         files = [Path(name) for name in order["files"]]

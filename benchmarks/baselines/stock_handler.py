@@ -23,8 +23,8 @@ class StockHandler(BaseHandler):  # type: ignore[misc]
         """Load model, tokenizer and the names of the labels."""
         directory = Path(context.system_properties["model_dir"])
         self.device = torch.device("cpu")
-        self.model: Any = AutoModelForSequenceClassification.from_pretrained(directory).eval()
-        self.tokenizer: Any = AutoTokenizer.from_pretrained(directory)
+        self.model: Any = AutoModelForSequenceClassification.from_pretrained(directory, trust_remote_code=False).eval()
+        self.tokenizer: Any = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
         self.mapping = json.loads((directory / "index_to_name.json").read_text())
         self.initialized = True
 

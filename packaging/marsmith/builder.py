@@ -19,6 +19,7 @@ from marsmith.lint.recipe import CHECKPOINT_CODES
 from marsmith.lint.tree import Tree
 from marsmith.network import Engine, Network, write_network
 from marsmith.planned import MODEL, planned
+from marsmith.prepared import asking
 from marsmith.progress import Progress, silent
 from marsmith.provenance import inputs, provenance
 from marsmith.recipe import Recipe
@@ -31,6 +32,8 @@ from marsmith.verify import verify
 
 Members = dict[PurePosixPath, mar.Source]
 
+# The folder of an archive that holds the handlers' library.
+HANDLERS = "handlers"
 # What an archive without a network says of its checkpoint and its precision.
 NO_CHECKPOINT = "none"
 
@@ -90,6 +93,8 @@ def build(source: Path | Recipe, out: Path, progress: Progress = silent, targets
         if checkpoint is not None:
             progress("loading the checkpoint")
             reference = _reference(recipe, checkpoint)
+            progress("comparing what the handlers feed the network with the checkpoint's own preprocessing")
+            _check_preprocessing(recipe, checkpoint, reference, members)
             progress(_exporting(recipe, checkpoint))
             network = write_network(reference, Path(scratch), progress)
             packed, accuracy = in_precision(recipe, reference, network, Path(scratch), progress)
@@ -196,8 +201,24 @@ def _papers(recipe: Recipe, checkpoint: Checkpoint | None, network: Network | No
     }
 
 
+def _check_preprocessing(recipe: Recipe, checkpoint: Checkpoint, reference: Any, members: Members) -> None:
+    """Raise CheckpointError where the handlers prepare inputs otherwise than the checkpoint's own preprocessing."""
+    from marsmith.image_probes import check_images  # torch and transformers: seconds
+    from marsmith.text_probes import check_texts
+
+    asked = {name: source for name, source in members.items() if name.parts[0] == HANDLERS}
+    asked[PurePosixPath(mar.SERVING)] = _serving(recipe, checkpoint, reference).to_json()
+    asked |= {MODEL / name: content for name, content in reference.preprocessing().items()}
+    with tempfile.TemporaryDirectory(prefix="marsmith-") as scratch:
+        check = check_texts if recipe.kind.section == "text" else check_images
+        check(reference, asking(asked, Path(scratch)))
+    # A network that cannot read what its own preprocessing makes is told from one that cannot be exported.
+    next(iter(reference.cases()))
+
+
 def _reference(recipe: Recipe, checkpoint: Any) -> Any:
-    from marsmith.reference import ImageReference, TextReference  # torch and transformers: seconds
+    from marsmith.image_reference import ImageReference  # torch and transformers: seconds
+    from marsmith.reference import TextReference
 
     if recipe.kind.section == "text":
         reference = TextReference(checkpoint, recipe.normalise, recipe.long_text)

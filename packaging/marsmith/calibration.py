@@ -9,6 +9,7 @@ from marsmith.errors import ArchiveError, RecipeError
 from marsmith.limits import MAX_SAMPLE_BYTES
 from marsmith.lines import NotUtf8, read_lines
 from marsmith.paths import is_dir, is_file, read_regular
+from marsmith.placeholders import EMPTY, what_stands_at
 from marsmith.recipe import Recipe
 from marsmith.sources import walk
 
@@ -39,6 +40,9 @@ def calibration(recipe: Recipe) -> Iterator[tuple[str, str | bytes]]:
     Raises RecipeError for a file that cannot be read.
     """
     for file in calibration_files(recipe):
+        kind = what_stands_at(file)
+        if kind and (kind is not EMPTY or recipe.kind.section == "image"):
+            raise RecipeError(f"The file {file} of accuracy.inputs is {kind}.")
         try:
             if recipe.kind.section == "image":
                 yield str(file), read_regular(file, MAX_SAMPLE_BYTES)

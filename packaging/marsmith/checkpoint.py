@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from marsmith.errors import CheckpointError
+from marsmith.errors import CheckpointError, first_line
+from marsmith.foreign import refuse_foreign
+from marsmith.json_file import entries, read_object
 from marsmith.paths import is_dir
+from marsmith.placeholders import what_stands_at
 from marsmith.recipe import Recipe
 from marsmith.serving import Layout
+from marsmith.untrusted import printable
+from marsmith.weights import PICKLED_WEIGHTS, check_weights
 
-WEIGHTS = "model.safetensors"
-WEIGHTS_INDEX = "model.safetensors.index.json"
-PICKLED_WEIGHTS = "pytorch_model.bin"
+CONFIG = "config.json"
 HUB_FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
 HUB_ID = re.compile(r"^[\w.-]+/[\w.-]+\Z")
 # The families that tests prove, with the layout of their graphs: packed where the encoder takes position ids and a
@@ -34,7 +36,20 @@ TEXT_LAYOUTS: dict[str, Layout] = {
     "xlm-roberta": "packed",
 }
 PLACEHOLDER_LABEL = re.compile(r"^LABEL_\d+$")
-SAFETENSORS_LENGTH_BYTES = 8
+# What is read of config.json here, and what it must be; null is as if it were not there.
+CONFIG_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "architectures": (list, "a list of class names"),
+    "conv_kernel_size": (int, "a whole number"),
+    "id2label": (dict, "an object of labels by number"),
+    "is_encoder_decoder": (bool, "true or false"),
+    "model_type": (str, "a string"),
+    "problem_type": (str, "a string"),
+}
+# The largest models have some hundred layers, and ImageNet-21k some 20,000 labels. transformers makes objects of all.
+MAX_LAYERS, MAX_LABELS = 1_000, 1_000_000
+LAYERS = re.compile(r"(num_\w*|n_|n|encoder_|decoder_)(layers?|blocks?)$|^depths$")
+# What a tokenizer is read from, whatever the task's handler needs.
+VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "*.model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +76,9 @@ def resolve(recipe: Recipe) -> Checkpoint:
             f"There is no checkpoint directory {local}. "
             "Give a directory relative to the recipe, or a hub id (owner/name)."
         )
-    config = _read_json(path / "config.json")
+    config = read_object(path / CONFIG)
+    refuse_foreign(path)
+    _check_values(config)
     _check_architecture(config, recipe)
     if recipe.handler is None:
         _check_problem(config)
@@ -80,23 +97,32 @@ def _download(hub_id: str, recipe: Recipe) -> Path:
     try:
         return Path(snapshot_download(hub_id, revision=recipe.revision, allow_patterns=patterns))
     except Exception as error:  # the hub client raises its own, requests' and OS errors
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise CheckpointError(
-            f"The checkpoint {hub_id} cannot be had from the Hugging Face hub: {reason}. "
+            f"The checkpoint {hub_id} cannot be had from the Hugging Face hub: {first_line(error)}. "
             "Check the id, the revision and the network, or download it and name its directory."
         ) from None
 
 
-def _read_json(file: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CheckpointError(f"{file} is missing: this is not a whole Hugging Face checkpoint.") from None
-    except (OSError, ValueError):
-        raise CheckpointError(f"{file} is not readable JSON. Download the checkpoint again.") from None
-    if not isinstance(value, dict):
-        raise CheckpointError(f"{file} holds no JSON object. Download the checkpoint again.")
-    return value
+def _check_values(config: dict[str, Any]) -> None:
+    """Raise CheckpointError for values that are not of the type they must be, and counts that no network has."""
+    for key, (kind, must_be) in CONFIG_TYPES.items():
+        value = config.get(key)
+        if value is not None and not isinstance(value, kind):
+            raise _invalid(key, value, f"{key} must be {must_be}")
+    for name in config.get("architectures") or []:
+        if not isinstance(name, str):
+            raise _invalid("architectures", name, "architectures must be a list of class names")
+    for key, value, _ in entries(config):
+        limit = MAX_LABELS if key == "num_labels" else MAX_LAYERS if LAYERS.search(key) else None
+        if limit and isinstance(value, int) and value > limit:
+            raise _invalid(key, value, f"a network has {limit:,} at most")
+
+
+def _invalid(key: str, value: object, must_be: str) -> CheckpointError:
+    return CheckpointError(
+        f"The checkpoint's {CONFIG} is invalid: {key} is {printable(repr(value))}, but {must_be}. "
+        "Save or download it again."
+    )
 
 
 def _check_architecture(config: dict[str, Any], recipe: Recipe) -> None:
@@ -116,7 +142,7 @@ def text_layout(config: Mapping[str, Any]) -> Layout:
     if config.get("is_encoder_decoder"):
         return "single"
     # A convolution would reach across the borders of packed texts.
-    if config.get("conv_kernel_size", 0) > 0:
+    if (config.get("conv_kernel_size") or 0) > 0:
         return "padded"
     return TEXT_LAYOUTS.get(str(config.get("model_type")), "padded")
 
@@ -159,42 +185,11 @@ def _check_files(path: Path, recipe: Recipe) -> None:
     wanted = recipe.kind.preprocessing
     if not any((path / name).is_file() for name in wanted):
         raise CheckpointError(f"{path} has no {' or '.join(wanted)}. Save it with the model and build again.")
-    # In the order in which transformers looks for them.
-    if (path / WEIGHTS).is_file():
-        check_safetensors(path / WEIGHTS)
-    elif (path / WEIGHTS_INDEX).is_file():
-        weight_map = _read_json(path / WEIGHTS_INDEX).get("weight_map", {})
-        for shard in sorted(set(weight_map.values())):
-            check_safetensors(path / shard)
-    elif not (path / PICKLED_WEIGHTS).is_file():
-        raise CheckpointError(f"{path} has no {WEIGHTS}: the checkpoint is not whole. Download or save it again.")
-    elif not recipe.allow_pickle:
-        raise CheckpointError(
-            f"{path} has its weights as a pickle only, which can run code. "
-            "Save them with save_pretrained as safetensors, "
-            "or set allow_pickle = true to read them with torch's restricted unpickler."
-        )
-
-
-def check_safetensors(file: Path) -> None:
-    """Prove that a safetensors file is as long as its header says. Raises CheckpointError."""
-    try:
-        size = file.stat().st_size
-        with file.open("rb") as stream:
-            length = int.from_bytes(stream.read(SAFETENSORS_LENGTH_BYTES), "little")
-            header = json.loads(stream.read(length)) if length < size else None
-        if header is None:
-            raise ValueError("header longer than the file")
-        end = max(entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__")
-    except FileNotFoundError:
-        raise CheckpointError(f"{file} is missing: the checkpoint is not whole. Download it again.") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise CheckpointError(f"{file} is not a safetensors file, or only its beginning. Download it again.") from None
-    if SAFETENSORS_LENGTH_BYTES + length + end != size:
-        raise CheckpointError(
-            f"{file} has {size} bytes where its header promises {SAFETENSORS_LENGTH_BYTES + length + end}: "
-            "the download was cut off. Download it again."
-        )
+    for pattern in VOCABULARIES:
+        for file in sorted(path.glob(pattern)):
+            if kind := what_stands_at(file):
+                raise CheckpointError(f"{file} is {kind}.")
+    check_weights(path, allow_pickle=recipe.allow_pickle)
 
 
 def _labels(config: dict[str, Any], *, placeholders: bool) -> list[str]:
@@ -203,6 +198,9 @@ def _labels(config: dict[str, Any], *, placeholders: bool) -> list[str]:
     A handler of one's own takes `placeholders`: the logit of a regression has no name.
     """
     id2label = config.get("id2label") or {}
+    for label in id2label.values():
+        if not isinstance(label, (str, int, float)):
+            raise _invalid("id2label", label, "each label must be a string")
     remedy = 'Name them in the recipe: labels = ["…", …], in the order of the logits.'
     try:
         labels = [str(id2label[key]) for key in sorted(id2label, key=int)]

@@ -21,7 +21,7 @@ from marsmith.packed import packed
 from marsmith.program import WEIGHTS, Run
 from marsmith.pruning import select_tokens_early
 from marsmith.quiet import quiet
-from marsmith.serving import ImageSettings, Layout
+from marsmith.serving import ImageSettings, TextSettings
 
 GRAPH = "model.onnx"
 # Tensors below this many bytes stay in the graph, where shape inference can see them.
@@ -31,15 +31,19 @@ PLAIN = "eager"
 
 
 class PaddedText(nn.Module):
-    """A sequence classifier as a function of `input_ids` and `attention_mask`, int64[B, T], alone."""
+    """A sequence classifier as a function of `input_ids` and `attention_mask`, int64[B, T].
+
+    And of `token_type_ids` int64[B, T], where the tokenizer makes other types than 0.
+    """
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
         """Logits float32[B, labels]; `attention_mask` is 1 for tokens, 0 for the padding after them."""
-        logits: Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask).logits
+        types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
+        logits: Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask, **types).logits
         return logits
 
 
@@ -64,20 +68,22 @@ class Images(nn.Module):
         return logits
 
 
-def text_network(model: Any, layout: Layout) -> nn.Module:
-    """A text classifier as a function of what the handlers feed it in that layout."""
-    return packed(model) if layout == "packed" else PaddedText(model)
+def text_network(model: Any, settings: TextSettings) -> nn.Module:
+    """A text classifier as a function of what the handlers feed it in its layout."""
+    return packed(model) if settings.layout == "packed" else PaddedText(model)
 
 
-def export_text(model: Any, layout: Layout, out: Path) -> None:
+def export_text(model: Any, settings: TextSettings, out: Path) -> None:
     """Write `model.onnx` and `model.weights` of a text classifier into the directory `out`. Raises ExportError."""
     tokens, batch, longest = (torch.export.Dim(name, min=1) for name in ("tokens", "batch", "longest"))
-    network = text_network(model, layout)
-    if layout == "padded":
+    network = text_network(model, settings)
+    if settings.layout == "padded":
         example = {
             "input_ids": torch.tensor([[5, 6, 7], [8, 9, model.config.pad_token_id or 0]]),
             "attention_mask": torch.tensor([[1, 1, 1], [1, 1, 0]]),
         }
+        if settings.token_types:
+            example["token_type_ids"] = torch.zeros(2, 3, dtype=torch.int64)
         with attending(model, PLAIN):
             _export(network, example, {name: {0: batch, 1: tokens} for name in example}, out)
         return
@@ -87,6 +93,8 @@ def export_text(model: Any, layout: Layout, out: Path) -> None:
         "rows": torch.tensor([[0, 1, 2], [3, 4, -1]]),
         "slots": torch.tensor([0, 1, 2, 3, 4]),
     }
+    if settings.token_types:
+        example["token_type_ids"] = torch.zeros(5, dtype=torch.int64)
     shapes = {name: {0: batch, 1: longest} if name == "rows" else {0: tokens} for name in example}
     _export(network, example, shapes, out)
 

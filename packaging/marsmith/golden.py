@@ -22,6 +22,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from marsmith import mar
 from marsmith.errors import GoldenError, RecipeError
 from marsmith.limits import MAX_GOLDEN_BYTES
+from marsmith.paths import leads_out
+from marsmith.placeholders import what_stands_at
 from marsmith.recipe import Recipe
 from marsmith.serving import dump_json
 
@@ -155,6 +157,10 @@ def questions(recipe: Recipe) -> Iterator[Question]:
             )
             continue
         file = recipe.directory / sample.image
+        if leads_out(file, recipe.directory):
+            raise RecipeError(f"The sample {file} is a link out of the recipe's directory: put a copy in its place.")
+        if instead := what_stands_at(file, json_is_data=recipe.handler is not None):
+            raise RecipeError(f"The sample {file} is {instead}.")
         try:
             yield Question(recipe.public_name(sample.image), "image", file.read_bytes(), sample.expect)
         except OSError as error:

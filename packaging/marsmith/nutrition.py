@@ -8,6 +8,7 @@ from pathlib import Path
 
 from marsmith.errors import RecipeError
 from marsmith.lines import read_lines
+from marsmith.placeholders import what_stands_at
 
 SERVING_DECIMALS = 3
 
@@ -17,6 +18,8 @@ def read_table(file: Path) -> dict[str, dict[str, object]]:
 
     `per_serving` is None where the serving is unknown. Raises RecipeError.
     """
+    if kind := what_stands_at(file):
+        raise RecipeError(f"The nutrition table {file} is {kind}.")
     try:
         # Rows end where lines do: the csv module would end one at a lone carriage return too.
         rows = (f"{line}\n" for line in read_lines(file))

@@ -30,9 +30,9 @@ class PackedText(nn.Module):
     """A sequence classifier that reads B texts laid end to end, T tokens in all and L of the longest.
 
     `input_ids`, `position_ids`: int64[T]; `rows`: int64[B, L], where each text's tokens stand, -1 behind its last;
-    `slots`: int64[T], where in the flattened `rows` each token does. A token attends only to its own row, so `logits`
-    float32[B, labels] are those of each text alone. For encoders that take position ids and an attention function, and
-    heads that look at a text's first token alone.
+    `slots`: int64[T], where in the flattened `rows` each token does; `token_type_ids`: int64[T], 0 where they are not
+    given. A token attends only to its own row, so `logits` float32[B, labels] are those of each text alone. For
+    encoders that take position ids and an attention function, and heads that look at a text's first token alone.
     """
 
     def __init__(self, model: Any) -> None:
@@ -42,7 +42,14 @@ class PackedText(nn.Module):
         self.encoder: Any = getattr(model.base_model, "encoder", None) or model.base_model.transformer
         self.has_token_types = "token_type_ids" in inspect.signature(model.forward).parameters
 
-    def forward(self, input_ids: Tensor, position_ids: Tensor, rows: Tensor, slots: Tensor) -> Tensor:
+    def forward(
+        self,
+        input_ids: Tensor,
+        position_ids: Tensor,
+        rows: Tensor,
+        slots: Tensor,
+        token_type_ids: Tensor | None = None,
+    ) -> Tensor:
         """Logits of the texts."""
 
         def first_tokens(_encoder: nn.Module, _args: Any, output: Any) -> Any:
@@ -51,19 +58,24 @@ class PackedText(nn.Module):
             return type(output)(last_hidden_state=first, hidden_states=(first,))
 
         with self.encoder.register_forward_hook(first_tokens):
-            return self._logits(input_ids[None], position_ids[None], rows, slots)
+            types = None if token_type_ids is None else token_type_ids[None]
+            return self._logits(input_ids[None], position_ids[None], rows, slots, types)
 
-    def _logits(self, input_ids: Tensor, position_ids: Tensor, rows: Tensor, slots: Tensor) -> Tensor:
+    def _logits(
+        self, input_ids: Tensor, position_ids: Tensor, rows: Tensor, slots: Tensor, types: Tensor | None
+    ) -> Tensor:
         # Keys that are no token get a weight of zero. A mask of four dimensions is handed on as it is.
         mask = torch.zeros(rows.shape, dtype=torch.float32).masked_fill(rows < 0, torch.finfo(torch.float32).min)
         AttentionInterface.register(ATTENTION, _by_rows(rows.clamp(min=0), slots))
         with attending(self.model, ATTENTION):
-            return self._run(input_ids, position_ids, mask[:, None, None, :])
+            return self._run(input_ids, position_ids, mask[:, None, None, :], types)
 
-    def _run(self, input_ids: Tensor, position_ids: Tensor, mask: Tensor) -> Tensor:
-        # BERT's own token types are as many as a single text may have tokens.
-        types = {"token_type_ids": torch.zeros_like(input_ids)} if self.has_token_types else {}
-        outputs = self.model(input_ids=input_ids, attention_mask=mask, position_ids=position_ids, **types)
+    def _run(self, input_ids: Tensor, position_ids: Tensor, mask: Tensor, types: Tensor | None) -> Tensor:
+        given = {}
+        if self.has_token_types:
+            # BERT's own token types are as many as a single text may have tokens.
+            given["token_type_ids"] = torch.zeros_like(input_ids) if types is None else types
+        outputs = self.model(input_ids=input_ids, attention_mask=mask, position_ids=position_ids, **given)
         logits: Tensor = outputs.logits
         return logits
 
@@ -76,7 +88,9 @@ class PackedDeberta(PackedText):
     2111.09543; transformers' own function).
     """
 
-    def _logits(self, input_ids: Tensor, position_ids: Tensor, rows: Tensor, slots: Tensor) -> Tensor:
+    def _logits(
+        self, input_ids: Tensor, position_ids: Tensor, rows: Tensor, slots: Tensor, types: Tensor | None
+    ) -> Tensor:
         text = slots // rows.shape[1]
         mask = text[None, None, :, None] == text[None, None, None, :]
         distances = position_ids[:, :, None] - position_ids[:, None, :]
@@ -90,7 +104,7 @@ class PackedDeberta(PackedText):
 
         with self.encoder.register_forward_pre_hook(by_text, with_kwargs=True):
             # The embeddings take a mask of padding alone.
-            return self._run(input_ids, position_ids, torch.ones_like(input_ids))
+            return self._run(input_ids, position_ids, torch.ones_like(input_ids), types)
 
 
 def _by_rows(rows: Tensor, slots: Tensor) -> Callable[..., tuple[Tensor, None]]:

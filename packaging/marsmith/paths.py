@@ -19,6 +19,14 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def leads_out(path: Path, directory: Path) -> bool:
+    """Whether it lies elsewhere than below a directory, which is resolved, once links are followed."""
+    try:
+        return not path.resolve().is_relative_to(directory)
+    except (OSError, RuntimeError, ValueError):  # a loop is the second until Python 3.13
+        return True
+
+
 def is_dir(path: Path) -> bool:
     """Whether it leads to a directory."""
     try:

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from marsmith import manifest, mar
 from marsmith.errors import ArchiveError, RecipeError
 from marsmith.nutrition import read_table
-from marsmith.paths import is_dir, is_file
+from marsmith.paths import is_dir, is_file, leads_out
 from marsmith.recipe import Recipe
 from marsmith.resources import handlers_tree
 from marsmith.serving import dump_json
@@ -43,6 +43,8 @@ def code(recipe: Recipe) -> dict[PurePosixPath, mar.Source]:
     entry = recipe.directory / recipe.handler if recipe.handler else tree / recipe.entry
     if not is_file(entry):
         raise RecipeError(f"There is no handler {entry}: correct the key handler, or put the file there.")
+    if recipe.handler and leads_out(entry, recipe.directory):
+        raise RecipeError(f"The handler {entry} is a link out of the recipe's directory: put a copy in its place.")
     return package | {PurePosixPath(recipe.entry): entry}
 
 

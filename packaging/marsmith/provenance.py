@@ -11,7 +11,6 @@ bytes.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
@@ -21,12 +20,13 @@ from packageurl import PackageURL
 from packaging.version import Version
 
 from marsmith.calibration import calibration_files
-from marsmith.checkpoint import PICKLED_WEIGHTS, WEIGHTS, WEIGHTS_INDEX, Checkpoint
+from marsmith.checkpoint import Checkpoint
 from marsmith.digest import file_sha256
 from marsmith.errors import RecipeError
 from marsmith.planned import extra_files
 from marsmith.recipe import Recipe
 from marsmith.serving import dump_json
+from marsmith.weights import WEIGHTS_INDEX, weight_files
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
@@ -119,12 +119,8 @@ def _checkpoint_files(recipe: Recipe, path: Path) -> Iterator[str]:
     """The names of a checkpoint's settings, tokenizer and weights, with transformers' preference among the latter."""
     for pattern in SETTINGS_FILES:
         yield from (file.name for file in path.glob(pattern) if file.is_file() and not file.name.startswith("."))
-    if (path / WEIGHTS).is_file():
-        yield WEIGHTS
-    elif (path / WEIGHTS_INDEX).is_file():
-        yield from json.loads((path / WEIGHTS_INDEX).read_text(encoding="utf-8")).get("weight_map", {}).values()
-    elif recipe.allow_pickle:
-        yield PICKLED_WEIGHTS
+    # The index is one of the settings.
+    yield from (name for name in weight_files(path, allow_pickle=recipe.allow_pickle) if name != WEIGHTS_INDEX)
 
 
 def _sha256(file: Path) -> str:

@@ -20,7 +20,7 @@ from marsmith.paths import is_dir, read_regular
 from marsmith.sample import Sample
 from marsmith.serving import EXPLAIN_RUNS, Decode, LongText, Precision
 from marsmith.tasks import TASKS, Task, TaskName, owners
-from marsmith.values import Count, FilePath, ModelName, ModelVersion, Named, Section, Share
+from marsmith.values import Count, FilePath, ModelName, ModelVersion, Named, OwnPath, Section, Share
 from marsmith.wording import explained
 
 RECIPE_FILE = "recipe.toml"
@@ -64,6 +64,9 @@ class AccuracyLimits(Section):
 class Recipe(Section):
     """What `marsmith build` needs to know. Paths are relative to the recipe's directory.
 
+    What an archive holds as it is (`handler`, `extra_files`, the images of `samples`) lies below it; what is only read
+    (`checkpoint`, `nutrition`, `accuracy.inputs`) may lie anywhere.
+
     `license` is an SPDX expression; `base`, written as a hub id or a package URL, is read as a package URL. With a
     `handler` of one's own, `extra_files` lie in the archive's model/ by the names that they have here.
     """
@@ -74,8 +77,8 @@ class Recipe(Section):
     license: str | None = None
     base: str | None = None
     task: TaskName
-    handler: FilePath | None = None
-    extra_files: list[FilePath] = Field([])
+    handler: OwnPath | None = None
+    extra_files: list[OwnPath] = Field([])
     requirements: list[str] = Field([])
     checkpoint: Named | None = None
     revision: Named | None = None
@@ -139,17 +142,6 @@ class Recipe(Section):
             raise ValueError(f"a folder of the archive is called {handler.stem}: rename the file")
         return handler
 
-    @field_validator("extra_files")
-    @classmethod
-    def _below(cls, paths: list[Path]) -> list[Path]:
-        for path in paths:
-            if path.is_absolute() or ".." in path.parts or not path.parts:
-                raise ValueError(
-                    f"{str(path)!r} does not lie below the recipe's directory: put it there, and name it by its path "
-                    "from there"
-                )
-        return paths
-
     @field_validator("requirements")
     @classmethod
     def _pins(cls, requirements: list[str]) -> list[str]:
@@ -196,6 +188,8 @@ class Recipe(Section):
         for number, sample in enumerate(self.samples, start=1):
             if not own and sample.value is not None:
                 raise ValueError(f"samples {number}: json is for a handler of your own only: give text or image")
+            if not own and self.kind.section and getattr(sample, self.kind.section) is None:
+                raise ValueError(f"samples {number}: the {self.task} task reads {self.kind.section}s: give one")
             if sample.expect is not None and isinstance(sample.expect, str) == own:
                 remedy = "the least of its answer, as in {rating = 4.2}" if own else "the label, as in 'positive'"
                 whose = "a handler of your own" if own else "the checkpoint"

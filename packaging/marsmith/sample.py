@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from marsmith.values import FilePath, Section
+from marsmith.values import OwnPath, Section
 
 
 class Sample(Section):
@@ -17,7 +17,7 @@ class Sample(Section):
     """
 
     text: str | None = None
-    image: FilePath | None = None
+    image: OwnPath | None = None
     value: Any = Field(None, alias="json")
     expect: Any = None
 

@@ -11,6 +11,7 @@ FORMAT: Literal[1] = 1
 
 Layout = Literal["packed", "padded", "single"]
 LongText = Literal["truncate", "error", "window"]
+TruncationSide = Literal["right", "left"]
 # fp32 products, bf16 ones where the CPU has them, or int8 ones by a quantised network.
 Precision = Literal["fp32", "bf16", "int8"]
 Decode = Literal["scaled", "full"]
@@ -29,11 +30,26 @@ class Options(_Section):
     explain_runs: int = 0
 
 
+class TokenTypes(_Section):
+    """The token type of each special token `before` and `after` a text, and of the tokens of the `text` itself."""
+
+    before: tuple[int, ...]
+    text: int
+    after: tuple[int, ...]
+
+    def of(self, length: int) -> list[int]:
+        """The types of a window of `length` tokens, special tokens included."""
+        inner = length - len(self.before) - len(self.after)
+        return [*self.before, *[self.text] * inner, *self.after]
+
+
 class TextSettings(_Section):
     """How text becomes token ids, and how the graph takes a batch of them; `max_tokens` counts the special tokens.
 
     A text with more of them is cut, refused or split into windows side by side, as `long_text` says. `mask_token`
-    stands for what an explanation leaves out.
+    stands for what an explanation leaves out. What a text is cut at is its end, or its beginning where
+    `truncation_side` is "left". With `split_special_tokens`, a special token that a text spells out is text like any
+    other. The graph takes token types only where there are `token_types`.
     """
 
     normalise: Literal["none", "tweet"]
@@ -43,6 +59,9 @@ class TextSettings(_Section):
     pad_token: int = 0
     mask_token: int | None = None
     long_text: LongText = "truncate"
+    truncation_side: TruncationSide = "right"
+    split_special_tokens: bool = False
+    token_types: TokenTypes | None = None
 
 
 class ImageSettings(_Section):

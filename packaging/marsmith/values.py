@@ -32,6 +32,14 @@ def _without_nul(value: T) -> T:
     return value
 
 
+def _below(path: Path) -> Path:
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise ValueError(
+            f"{str(path)!r} does not lie below the recipe's directory: put it there, and name it by its path from there"
+        )
+    return path
+
+
 def name_fault(name: str) -> str | None:
     """Why no model should have this name, whatever its letters; None when it may."""
     if len(name) > MAX_NAME_CHARACTERS:
@@ -63,6 +71,8 @@ Routable = Annotated[str, Field(pattern=NAME_PATTERN, max_length=MAX_NAME_CHARAC
 ModelName = Annotated[Routable, _checked(name_fault)]
 ModelVersion = Annotated[Routable, _checked(version_fault)]
 FilePath = Annotated[Path, AfterValidator(_without_nul)]
+# A file that an archive holds as it is: from the recipe's own directory, so that no recipe packs what it may not see.
+OwnPath = Annotated[FilePath, AfterValidator(_below)]
 # A directory, or what the hub calls a checkpoint.
 Named = Annotated[str, Field(min_length=1), AfterValidator(_without_nul)]
 Count = Annotated[int, Field(strict=True, ge=1)]

@@ -56,7 +56,7 @@ def test_a_checkpoint_prefers_no_label_always(checkpoint: Path) -> None:
     from transformers import pipeline
 
     tokenizer = Tokenizer.from_file(str(checkpoint / "tokenizer.json"))
-    found = pipeline("text-classification", str(checkpoint), device="cpu")(texts(tokenizer))
+    found = pipeline("text-classification", str(checkpoint), device="cpu", trust_remote_code=False)(texts(tokenizer))
     counts = [sum(one["label"] == label for one in found) for label in labels(checkpoint)]
     assert sum(counts) == len(TWEET_TOKENS)
     assert min(counts) >= len(TWEET_TOKENS) // 10
@@ -64,8 +64,8 @@ def test_a_checkpoint_prefers_no_label_always(checkpoint: Path) -> None:
 
 def test_rounding_weights_to_seven_bits_leaves_the_labels(checkpoint: Path) -> None:
     """As quantisation does at the coarsest, a scale for each output: the checkpoint is as sure as a trained one."""
-    model: Any = AutoModelForSequenceClassification.from_pretrained(checkpoint).eval()
-    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+    model: Any = AutoModelForSequenceClassification.from_pretrained(checkpoint, trust_remote_code=False).eval()
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint, trust_remote_code=False)
     batch = tokenizer(texts(tokenizer.backend_tokenizer), padding=True, return_tensors="pt")
     with torch.inference_mode():
         before = model(**batch).logits.softmax(dim=-1)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handlers.batching import ATTENTION_SLOTS, PackedBatch, PaddedBatch, batches
-from handlers.settings import TextSettings
+from handlers.settings import TextSettings, TokenTypes
 
 FIRST, PADDING = 2, 1
 TEXTS = st.lists(st.lists(st.integers(2, 999), min_size=1, max_size=30), max_size=20)
@@ -37,6 +37,19 @@ def test_a_packed_batch_lays_texts_end_to_end() -> None:
 def test_a_packed_batch_of_one_has_one_row() -> None:
     batch = PackedBatch.of([[7, 8]], first_position=0)
     assert (batch.position_ids.tolist(), batch.rows.tolist(), batch.slots.tolist()) == ([0, 1], [[0, 1]], [0, 1])
+
+
+TYPES = TokenTypes(before=(0,), text=1, after=(2,))
+
+
+def test_token_types_lie_where_their_tokens_do() -> None:
+    texts = [[7, 8, 9, 6], [5, 4]]
+    packed = PackedBatch.of(texts, first_position=0, token_types=TYPES).feeds()
+    assert packed["token_type_ids"].tolist() == [0, 1, 1, 2, 0, 2]
+    padded = PaddedBatch.of(texts, pad_token=3, token_types=TYPES).feeds()
+    assert padded["token_type_ids"].tolist() == [[0, 1, 1, 2], [0, 2, 0, 0]]
+    assert {packed["token_type_ids"].dtype, padded["token_type_ids"].dtype} == {np.dtype(np.int64)}
+    assert "token_type_ids" not in PaddedBatch.of(texts, pad_token=3).feeds()
 
 
 def test_a_padding_token_spelt_out_in_a_text_takes_no_position() -> None:

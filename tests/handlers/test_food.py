@@ -49,8 +49,8 @@ class Reference:
     """What transformers answers to each image alone."""
 
     def __init__(self, checkpoint: Path) -> None:
-        self.processor = AutoImageProcessor.from_pretrained(checkpoint, backend="pil")
-        self.model = AutoModelForImageClassification.from_pretrained(checkpoint).eval()
+        self.processor = AutoImageProcessor.from_pretrained(checkpoint, backend="pil", trust_remote_code=False)
+        self.model = AutoModelForImageClassification.from_pretrained(checkpoint, trust_remote_code=False).eval()
         self.known: dict[tuple[object, ...], dict[str, float]] = {}
 
     def scores(self, image: Image.Image) -> dict[str, float]:

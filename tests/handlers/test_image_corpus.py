@@ -180,7 +180,7 @@ def test_pixels_are_those_of_pillow_and_transformers(
     """pytorch/vision#2950: upright, on white, resized by the checkpoint's own processor, but for rounding."""
     # Every pixel decoded, as transformers does.
     monkeypatch.setattr(handler, "image", dataclasses.replace(handler.image, scaled_decode=False))
-    processor = AutoImageProcessor.from_pretrained(image_checkpoint, backend="pil")
+    processor = AutoImageProcessor.from_pretrained(image_checkpoint, backend="pil", trust_remote_code=False)
     apart, count = {}, 0
     for name, data in corpus.items():
         if STATUS[kind_of(name)] == 200 and (image := plain(data)) is not None:

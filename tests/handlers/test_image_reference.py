@@ -10,8 +10,8 @@ from PIL import Image
 from handlers.food import FoodHandler
 from marsmith.builder import build
 from marsmith.checkpoint import Checkpoint
+from marsmith.image_reference import ImageReference
 from marsmith.mar import extract
-from marsmith.reference import ImageReference
 from tests.handlers.pictures import (
     P3_PRIMARIES,
     SRGB_PRIMARIES,

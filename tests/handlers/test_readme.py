@@ -72,8 +72,10 @@ def regression(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_regression_head_in_the_readme_answers_the_logit_of_transformers(regression: Path, tmp_path: Path) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(regression / "checkpoint")
-    model = AutoModelForSequenceClassification.from_pretrained(regression / "checkpoint").eval()
+    tokenizer = AutoTokenizer.from_pretrained(regression / "checkpoint", trust_remote_code=False)
+    model = AutoModelForSequenceClassification.from_pretrained(
+        regression / "checkpoint", trust_remote_code=False
+    ).eval()
     with torch.inference_mode():
         expected = [model(**tokenizer(text, truncation=True, return_tensors="pt")).logits.item() for text in TEXTS]
     assert max(expected) - min(expected) > 0.01  # else any rating would do

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from handlers.settings import CHOICES, ImageSettings, Options, Settings, SettingsError, TextSettings
+from handlers import settings as theirs
+from handlers.settings import CHOICES, ImageSettings, Options, Settings, SettingsError, TextSettings, TokenTypes
+from marsmith import serving as ours
 
 SERVING: dict[str, Any] = {
     "format": 1,
@@ -52,6 +54,34 @@ def test_the_file_is_read_whole(file: Path) -> None:
         text=TextSettings(normalise="tweet", max_tokens=40, first_position=2),
         image=None,
     )
+
+
+def test_token_types_become_tuples(tmp_path: Path) -> None:
+    text = {**SERVING["text"], "token_types": {"before": [0], "text": 1, "after": [1, 2]}, "truncation_side": "left"}
+    read = Settings.load(write(tmp_path, text=text), None, {}).text
+    assert read is not None
+    assert read.token_types == TokenTypes((0,), 1, (1, 2))
+    assert read.token_types.of(5) == [0, 1, 1, 1, 2]
+    assert read.token_types.of(3) == [0, 1, 2]
+    assert (read.truncation_side, read.split_special_tokens) == ("left", False)
+    with pytest.raises(SettingsError, match="truncation_side is 'middle'"):
+        Settings.load(write(tmp_path, text={**text, "truncation_side": "middle"}), None, {})
+
+
+@pytest.mark.parametrize("name", ["TextSettings", "ImageSettings", "TokenTypes"])
+def test_both_halves_have_the_same_schema(name: str) -> None:
+    fields = {field.name: field for field in dataclasses.fields(getattr(theirs, name))}
+    written = getattr(ours, name).model_fields
+    assert list(fields) == list(written)
+    for key, field in fields.items():
+        assert (field.default is dataclasses.MISSING) == written[key].is_required()
+        assert field.default is dataclasses.MISSING or field.default == written[key].default
+
+
+@pytest.mark.parametrize("length", [3, 4, 9])
+def test_both_halves_count_token_types_alike(length: int) -> None:
+    keys: dict[str, Any] = {"before": (0,), "text": 1, "after": (1, 2)}
+    assert TokenTypes(**keys).of(length) == ours.TokenTypes(**keys).of(length)
 
 
 def test_lists_of_the_image_section_become_tuples(tmp_path: Path) -> None:

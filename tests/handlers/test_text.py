@@ -71,7 +71,7 @@ def test_masking_twice_changes_nothing_more(text: str) -> None:
 
 def encoder_and_reference(checkpoint: Path, normalise: str = "none") -> tuple[TextEncoder, Any]:
     encoder = TextEncoder(checkpoint / "tokenizer.json", normalise, MAX_TOKENS)
-    return encoder, AutoTokenizer.from_pretrained(checkpoint)
+    return encoder, AutoTokenizer.from_pretrained(checkpoint, trust_remote_code=False)
 
 
 @pytest.mark.parametrize("model_type", ["bert", "roberta"])

@@ -15,8 +15,8 @@ class Reference:
     """What transformers answers: each text alone, without padding."""
 
     def __init__(self, checkpoint: Path, root: Path) -> None:
-        self.tokenizer = AutoTokenizer.from_pretrained(checkpoint)
-        self.model = AutoModelForSequenceClassification.from_pretrained(checkpoint).eval()
+        self.tokenizer = AutoTokenizer.from_pretrained(checkpoint, trust_remote_code=False)
+        self.model = AutoModelForSequenceClassification.from_pretrained(checkpoint, trust_remote_code=False).eval()
         self.masks = checkpoint.name == "roberta"
         self.root = root
         self.handler = SentimentHandler()

@@ -6,10 +6,16 @@ from typing import Any
 
 import pytest
 
-from marsmith.checkpoint import check_safetensors, resolve
+from marsmith.checkpoint import resolve
 from marsmith.errors import CheckpointError
 from marsmith.recipe import Recipe
+from marsmith.weights import check_safetensors
 from tests.tiny import sentiment_checkpoint, write_recipe
+
+
+def header(content: bytes) -> bytes:
+    """A safetensors file of a header alone."""
+    return len(content).to_bytes(8, "little") + content + bytes(4 * (content != b"{}"))
 
 
 @pytest.fixture
@@ -32,16 +38,43 @@ def test_a_whole_checkpoint_gives_its_labels_in_the_order_of_the_logits(recipe: 
 def test_half_a_download_is_told_from_a_whole_one(recipe: Recipe) -> None:
     weights = recipe.directory / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(CheckpointError, match=r"the download was cut off\. Download it again\."):
+    with pytest.raises(CheckpointError, match=r"not a whole safetensors .* was cut off\. Download it again\."):
         resolve(recipe)
 
 
-@pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec/v1\n", b"\xff" * 64])
-def test_weights_that_are_no_safetensors_are_refused(tmp_path: Path, content: bytes) -> None:
+HEADERS = {
+    "ones": b"\xff" * 64,
+    "zeros": bytes(64),
+    "null": header(b"null"),
+    "a list": header(b"[]"),
+    "no JSON": header(b"{"),
+    "UTF-16": header("{}".encode("utf-16")),
+    "nested deep": header(b'{"a":' * 10_000 + b"1" + b"}" * 10_000),
+    "an offset that is a string": header(b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, "x"]}}'),
+    "a negative shape": header(b'{"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}'),
+    "a shape past 64 bits": header(
+        b'{"a": {"dtype": "F32", "shape": [4294967296, 4294967296], "data_offsets": [0, 4]}}'
+    ),
+    "an unknown type": header(b'{"a": {"dtype": "Q1", "shape": [1], "data_offsets": [0, 4]}}'),
+    "NaN": header(b'{"a": {"dtype": "F32", "shape": [NaN], "data_offsets": [0, 4]}}'),
+    "a huge length": (1 << 40).to_bytes(8, "little") + b"{}",
+    "only its beginning": header(b"{}")[:5],
+}
+
+
+@pytest.mark.parametrize("content", HEADERS.values(), ids=HEADERS)
+def test_weights_with_an_invalid_header_are_one_sentence(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "model.safetensors"
     file.write_bytes(content)
-    with pytest.raises(CheckpointError, match="not a safetensors file, or only its beginning"):
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is not a whole safetensors file \(.*\)") as raised:
         check_safetensors(file)
+    assert "\n" not in str(raised.value)
+
+
+def test_weights_without_a_tensor_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(header(b"{}"))
+    with pytest.raises(CheckpointError, match="holds no weights"):
+        check_safetensors(tmp_path / "model.safetensors")
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])

@@ -22,12 +22,13 @@ from marsmith.checkpoint import resolve, text_layout
 from marsmith.diff import diff
 from marsmith.digest import file_sha256
 from marsmith.errors import CheckpointError, ExportError
+from marsmith.image_reference import ImageReference
 from marsmith.inspection import inspect
 from marsmith.lint import lint_archive
 from marsmith.network import TOLERANCE, check_parity
 from marsmith.program import PROGRAM, player
 from marsmith.recipe import Recipe
-from marsmith.reference import ImageReference, TextReference
+from marsmith.reference import TextReference
 from marsmith.verify import verify
 from marsmith.worker import Worker, WorkerRequest
 from tests.tiny import MAX_TOKENS, SENTIMENTS, food_checkpoint, sentiment_checkpoint, write_recipe
@@ -63,8 +64,8 @@ def text_reference(directory: Path) -> TextReference:
 
 def logits_of_transformers(directory: Path) -> np.ndarray:
     """float32[texts, labels] of TEXTS, each alone."""
-    tokenizer = AutoTokenizer.from_pretrained(directory)
-    model = AutoModelForSequenceClassification.from_pretrained(directory).eval()
+    tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
+    model = AutoModelForSequenceClassification.from_pretrained(directory, trust_remote_code=False).eval()
     with torch.inference_mode():
         logits = [model(tokenizer(text, truncation=True, return_tensors="pt")["input_ids"]).logits for text in TEXTS]
     return torch.cat(logits).numpy()

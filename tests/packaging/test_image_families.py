@@ -26,10 +26,10 @@ from marsmith.builder import build
 from marsmith.checkpoint import resolve
 from marsmith.errors import CheckpointError
 from marsmith.export import GRAPH, Images, session
+from marsmith.image_reference import ImageReference
 from marsmith.network import TOLERANCE, check_parity
 from marsmith.processor import image_settings
 from marsmith.recipe import Recipe
-from marsmith.reference import ImageReference
 from tests.tiny import IMAGE_SETTINGS, IMAGE_SIDE, food_checkpoint, write_recipe
 
 # Logits of different inputs differ by this at least, so that a mixed-up batch is no match by chance.
@@ -98,7 +98,7 @@ class Passing:
 
 
 def values_of_transformers(directory: Path) -> np.ndarray:
-    processor = AutoImageProcessor.from_pretrained(directory, backend="pil")
+    processor = AutoImageProcessor.from_pretrained(directory, backend="pil", trust_remote_code=False)
     images = [Image.open(io.BytesIO(data)) for data in PHOTOS]
     return np.stack([processor(images=image, return_tensors="np")["pixel_values"][0] for image in images])
 
@@ -171,5 +171,5 @@ def test_processors_that_the_handlers_do_not_know_are_refused(
     tmp_path: Path, kind: Any, settings: dict[str, Any], says: str
 ) -> None:
     kind(**settings).save_pretrained(tmp_path)
-    with pytest.raises(CheckpointError, match=f"image processor of .* cannot be used: .*{says}"):
+    with pytest.raises(CheckpointError, match=f"image processor .*Processor of .* cannot be used: .*{says}"):
         image_settings(tmp_path, "full")

@@ -42,7 +42,9 @@ def read_backbone(path: Path) -> Dinov2Model:
             weights = [tensors[name] for name in node.input if name in tensors]
             state |= {f"{module}.weight": weight.T.contiguous() for weight in weights}
     state["embeddings.position_embeddings"] = torch.cat([tensors[name] for name in POSITION_TENSORS], dim=1)
-    model, info = Dinov2Model.from_pretrained(None, config=BACKBONE, state_dict=state, output_loading_info=True)
+    model, info = Dinov2Model.from_pretrained(
+        None, config=BACKBONE, state_dict=state, output_loading_info=True, trust_remote_code=False
+    )
     if info["missing_keys"]:
         raise RuntimeError(f"{path} lacks {sorted(info['missing_keys'])}")
     return model.eval()

@@ -31,7 +31,9 @@ class Classifier:
     def read(cls, checkpoint: str) -> Classifier:
         """Read a checkpoint, local or of the hub, in fp32, eval. Raises TrainingError when it cannot be read."""
         try:
-            model = AutoModelForImageClassification.from_pretrained(checkpoint, dtype=torch.float32)
+            model = AutoModelForImageClassification.from_pretrained(
+                checkpoint, dtype=torch.float32, trust_remote_code=False
+            )
             file = cached_file(checkpoint, FILE, _raise_exceptions_for_missing_entries=False)
             see = read_preprocessing(Path(file) if file else None, model)
         except TrainingError as error:

@@ -53,7 +53,7 @@ def from_shape(name: str, teacher: Classifier) -> Classifier:
         if family == "deit":
             config.architectures = ["DeiTForImageClassificationWithTeacher"]
     elif Path(name).exists():
-        config = AutoConfig.from_pretrained(name)
+        config = AutoConfig.from_pretrained(name, trust_remote_code=False)
         see = Preprocessing(config.image_size, see.mean, see.std)
     else:
         config = _timm_config(name)
@@ -66,7 +66,7 @@ def from_shape(name: str, teacher: Classifier) -> Classifier:
 
 def build(config: AutoConfig) -> PreTrainedModel:
     """Return a network of random weights: of the config's first architecture, where its family has several."""
-    model: PreTrainedModel = AutoModelForImageClassification.from_config(config)
+    model: PreTrainedModel = AutoModelForImageClassification.from_config(config, trust_remote_code=False)
     return model.eval()
 
 

@@ -73,7 +73,12 @@ def _weights(name: str, config: Any, dtype: Any) -> Any:
 
     try:
         return AutoModelForSequenceClassification.from_pretrained(
-            name, config=config, dtype=dtype, ignore_mismatched_sizes=True, output_loading_info=True
+            name,
+            config=config,
+            dtype=dtype,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+            trust_remote_code=False,
         )
     except Exception as error:  # safetensors', torch's, the hub's
         raise TrainingError(
@@ -86,7 +91,7 @@ def _found(name: str, what: str, loader: Any) -> Any:
     if folder.is_dir() and not (folder / "config.json").is_file():
         raise TrainingError(f"{name} has no config.json: give the folder of a transformers checkpoint.")
     try:
-        return loader.from_pretrained(name)
+        return loader.from_pretrained(name, trust_remote_code=False)
     except Exception as error:  # the hub client raises its own, requests' and OS errors
         hint = f"save the {what} again" if folder.is_dir() else "check the name and the network, or give a folder"
         raise TrainingError(f"{name} has no {what} that can be loaded ({_first_line(error)}): {hint}.") from None

@@ -86,6 +86,7 @@ RULES: dict[str, Rule] = {
         "zip records or data that TorchServe's streaming reader cannot read, or that two readers could read differently"
     ),
     "M412": _error("a symbolic link leaves its directory"),
+    "M413": _error("a Git LFS pointer, a server's error page or an empty file in the place of data"),
     "M501": _error("`model/serving.json` is missing or not valid"),
     "M502": _error("`model/serving.json` has no labels"),
     "M503": _error("an archive of Marsmith without `MAR-INF/digests.json`"),
@@ -100,6 +101,7 @@ RULES: dict[str, Rule] = {
     "M608": _error("the recipe requires another version of a package than the one that would be tested here"),
     "M609": _error("the recipe has no samples and its task no built-in probes, so nothing would test the archive"),
     "M610": _error("the recipe asks for explanations that its handler does not give"),
+    "M611": _error("the checkpoint needs code of its own, or files that are not in its directory"),
 }
 
 

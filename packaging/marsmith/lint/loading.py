@@ -12,6 +12,7 @@ from marsmith.lint.manifest import named
 from marsmith.lint.modules import Modules, classes, last_name
 from marsmith.lint.pickles import kind_of
 from marsmith.lint.tree import Tree
+from marsmith.placeholders import instead_of_data, placeholder
 
 # With a model file it is a state dict of any name.
 SUFFIXES_WITHOUT_MODEL_FILE = (".pt", ".onnx", ".so")
@@ -24,9 +25,11 @@ BASE_CLASSES = frozenset(
 
 def lint_loading(tree: Tree, manifest: Mapping[str, Any], modules: Modules, handler: Handler) -> Iterator[Finding]:
     """What is wrong with the serialized file and the model file, when it is TorchServe that loads them."""
+    weights, model_file = named(manifest, "serializedFile"), named(manifest, "modelFile")
+    if weights in tree.sizes:
+        yield from _placeholder(tree, weights)
     if not _loads(handler, modules):
         return
-    weights, model_file = named(manifest, "serializedFile"), named(manifest, "modelFile")
     if model_file:
         yield from _model_file(modules, model_file)
     if weights in tree.sizes:
@@ -51,6 +54,14 @@ def _loads(handler: Handler, modules: Modules) -> bool:
         return False
     overridden = any(isinstance(one, ast.FunctionDef) and one.name == "initialize" for one in entry[0].body)
     return not overridden and any(last_name(base) in BASE_CLASSES for base in entry[0].bases)
+
+
+def _placeholder(tree: Tree, weights: str) -> Iterator[Finding]:
+    """Weights of any name must have content; by its name alone, members.py tells that of most."""
+    head, size = tree.head(weights) or b"", tree.sizes[weights]
+    kind = instead_of_data(head, size)
+    if kind and not placeholder(weights, head, size):
+        yield Finding("M413", weights, f"It is {kind.what}.", f"{kind.remedy.capitalize()}.")
 
 
 def _model_file(modules: Modules, model_file: str) -> Iterator[Finding]:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from marsmith import mar
 from marsmith.limits import MAX_HEAD_BYTES, MAX_MEMBERS, MAX_TEXT_BYTES, MAX_TOTAL_BYTES, MAX_YAML_BYTES
 from marsmith.lint.findings import Finding
 from marsmith.lint.names import lint_names
 from marsmith.lint.pickles import lint_pickle
 from marsmith.lint.secrets import lint_secret
 from marsmith.lint.tree import Tree
+from marsmith.placeholders import placeholder
 
 # The texts that lint parses, and how much of one it takes.
 PARSED_BYTES = {".py": MAX_TEXT_BYTES, ".yaml": MAX_YAML_BYTES, ".yml": MAX_YAML_BYTES}
+
+OWN_FILES = (mar.SERVING, mar.MANIFEST, mar.GOLDEN, mar.DIGESTS, mar.SIGNATURE)
 
 
 def too_many(tree: Tree) -> bool:
@@ -52,6 +56,10 @@ def _lint_member(tree: Tree, name: str) -> Iterator[Finding]:
     if head is None:
         yield Finding("M410", name, "The member cannot be read.", "Pack the archive again from files that can be read.")
         return
+    # What lint reads itself, of Marsmith's own files, is M501 and M504.
+    kind = None if name in OWN_FILES else placeholder(name, head, tree.sizes[name])
+    if kind:
+        yield Finding("M413", name, f"It is {kind.what}.", f"{kind.remedy.capitalize()}.")
     yield from lint_pickle(name, head)
     yield from lint_secret(name, searched(tree, name, head))
 

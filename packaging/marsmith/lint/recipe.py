@@ -12,8 +12,9 @@ from pathlib import Path
 from packaging.version import Version
 
 from marsmith.calibration import calibration_files
-from marsmith.checkpoint import HUB_ID, PICKLED_WEIGHTS, WEIGHTS, WEIGHTS_INDEX, resolve
+from marsmith.checkpoint import HUB_ID, resolve
 from marsmith.errors import CheckpointError, RecipeError
+from marsmith.foreign import Foreign, foreign
 from marsmith.limits import MAX_HEAD_BYTES, MAX_SAMPLE_BYTES
 from marsmith.lint import lint
 from marsmith.lint.explaining import lint_explaining
@@ -27,9 +28,11 @@ from marsmith.lint.pickles import kind_of
 from marsmith.lint.requirements import is_servers_own, required
 from marsmith.lint.sources import lint_sources
 from marsmith.lint.tree import Tree
-from marsmith.paths import is_dir, is_file
+from marsmith.paths import is_dir, is_file, leads_out
+from marsmith.placeholders import what_stands_at
 from marsmith.planned import code, extra_files, nutrition, planned
 from marsmith.recipe import Recipe, package_of
+from marsmith.weights import PICKLED_WEIGHTS, WEIGHTS, WEIGHTS_INDEX
 
 # What transformers and tokenizers read of a checkpoint's directory.
 READ = (
@@ -46,7 +49,7 @@ PARTS = {"handler": code, "nutrition": nutrition, "extra_files": extra_files}
 # And those that a build reads only.
 READ_ONLY = {"accuracy.inputs": calibration_files}
 # What resolve, which a build asks for the checkpoint, refuses too.
-CHECKPOINT_CODES = ("M601", "M602")
+CHECKPOINT_CODES = ("M601", "M602", "M611")
 # The hub's cache: snapshots/COMMIT holds links into blobs, beside it.
 CACHE_SNAPSHOTS, CACHE_BLOBS = "snapshots", "blobs"
 
@@ -117,6 +120,8 @@ def _installed_version(name: str) -> str | None:
 def _lint_checkpoint(recipe: Recipe, name: str, directory: Path) -> Iterator[Finding]:
     pickled = _names(directory, "pytorch_model*.bin")
     safe = _names(directory, "*.safetensors")
+    needed = _foreign(directory)
+    yield from (Finding("M611", one.file, f"The key {one.key} {one.does}.", one.remedy) for one in needed)
     if pickled and not safe and not recipe.allow_pickle:
         yield Finding(
             "M602",
@@ -124,7 +129,7 @@ def _lint_checkpoint(recipe: Recipe, name: str, directory: Path) -> Iterator[Fin
             "The weights are a pickle only, which can run code, and the recipe does not allow that.",
             "Save them with save_pretrained as safetensors, or set allow_pickle = true.",
         )
-    else:
+    elif not needed:
         try:
             resolve(recipe)
         except CheckpointError as error:
@@ -138,6 +143,14 @@ def _lint_checkpoint(recipe: Recipe, name: str, directory: Path) -> Iterator[Fin
             yield Finding("M604", finding.where, finding.message, "Move it to where nobody packs or publishes it.")
     if safe:
         yield from _pickles_beside(directory)
+
+
+def _foreign(directory: Path) -> list[Foreign]:
+    """What the checkpoint needs beside itself; nothing where its settings cannot be read, which `resolve` refuses."""
+    try:
+        return list(foreign(directory))
+    except CheckpointError:
+        return []
 
 
 def _names(directory: Path, pattern: str) -> list[str]:
@@ -203,6 +216,10 @@ def _lint_samples(recipe: Recipe) -> Iterator[Finding]:
         elif file.stat().st_size > MAX_SAMPLE_BYTES:
             larger = f"It has more than {MAX_SAMPLE_BYTES:,} bytes, which is all that a handler takes."
             yield Finding("M605", where, larger, "Give a smaller file.")
+        elif kind := what_stands_at(file, json_is_data=recipe.handler is not None):
+            yield Finding("M605", where, f"It is {kind.what}.", f"{kind.remedy.capitalize()}.")
+        elif leads_out(file, recipe.directory):
+            yield Finding("M605", where, "It is a link out of the recipe's directory.", "Put a copy in its place.")
 
 
 def _head(file: Path) -> bytes | None:

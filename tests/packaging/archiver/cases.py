@@ -163,7 +163,7 @@ def flat(files: Mapping[str, bytes], directories: Mapping[str, Tree]) -> Tree:
 
 def files(least: int) -> st.SearchStrategy[Mapping[str, bytes]]:
     names = st.sampled_from(FILES)
-    drawn = st.dictionaries(names, st.sampled_from((b"", b"x", b"yy")), min_size=least, max_size=2)
+    drawn = st.dictionaries(names, st.sampled_from((b"\n", b"x", b"yy")), min_size=least, max_size=2)
     return drawn.map(
         lambda found: {name: HANDLER.encode() if name.endswith(".py") else data for name, data in found.items()}
     )

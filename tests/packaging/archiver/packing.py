@@ -61,7 +61,7 @@ def manifest(path: Path) -> dict[str, Any]:
     return value
 
 
-def write(path: Path, content: str = "") -> Path:
+def write(path: Path, content: str = "\n") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content, encoding="utf-8")
     return path

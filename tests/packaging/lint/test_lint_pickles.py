@@ -64,7 +64,8 @@ HARMLESS = {
     "extra.pt": written(lambda stream: torch.jit.save(torch.jit.script(Double()), stream, _extra_files={"a": b"1"})),
     "traced.pt": written(lambda stream: torch.jit.save(traced(), stream)),
     "text.txt": b"\x80",
-    "empty.bin": b"",
+    "zeros.bin": bytes(8),
+    "empty": b"",
 }
 
 

@@ -66,7 +66,7 @@ def test_a_line_that_pip_or_production_would_stumble_over_is_found(line: str, co
 
     pytorch/serve#751, pytorch/serve#2713: pip fails and TorchServe does not say why.
     """
-    findings = lint_with({"requirements.txt": f"# first\n{line}\n", "more.txt": "", "wheels/mine.whl": ""})
+    findings = lint_with({"requirements.txt": f"# first\n{line}\n", "more.txt": "", "wheels/mine.whl": "PK"})
     assert codes(findings) == [code]
     assert only(findings, code).where == "requirements.txt:2"
 

@@ -42,4 +42,4 @@ def test_a_folder_that_gives_way_to_another_module_is_a_warning(member: str) -> 
     ],
 )
 def test_names_that_nobody_imports_are_fine(member: str) -> None:
-    assert codes(lint_with({member: ""})) == []
+    assert codes(lint_with({member: "{}"})) == []

@@ -52,7 +52,7 @@ def test_a_teacher_is_taught_a_student_distilled_and_both_measured(base: Path, d
         succeed("distil", out, data, small, *QUICK, "--layers", 2, "--mlp-width", 16, "--epochs", 2, "--json")
     )
     assert report["parameters"] == json.loads((small / "report.json").read_text())["parameters"]
-    model = AutoModelForImageClassification.from_pretrained(small)
+    model = AutoModelForImageClassification.from_pretrained(small, trust_remote_code=False)
     assert model.config.id2label == {0: "Apple", 1: "Red Beet", 2: "Sour Cream"}
     assert model.config.num_hidden_layers == 2
     assert model.dtype == torch.float16

@@ -38,7 +38,7 @@ def test_the_stored_preprocessing_is_the_one_that_training_used(vit: Classifier,
     pil = pytest.importorskip("transformers.models.vit.image_processing_pil_vit")
     export(vit, tmp_path / "out", torch.float16)
     photo = data / "train/Apple/0.png"
-    processor = pil.ViTImageProcessorPil.from_pretrained(tmp_path / "out")
+    processor = pil.ViTImageProcessorPil.from_pretrained(tmp_path / "out", trust_remote_code=False)
     wanted = processor(Image.open(photo), return_tensors="pt").pixel_values
     found = vit.see(whole(decode(photo.read_bytes(), 28)[None]))
     torch.testing.assert_close(found, wanted, rtol=0, atol=1e-6)

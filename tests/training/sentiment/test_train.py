@@ -107,7 +107,7 @@ def test_the_card_says_what_was_measured_and_how_to_make_it_again(
 def test_the_tokenizer_reads_back_without_truncation(trained: tuple[Path, dict[str, Any]]) -> None:
     state = json.loads((trained[0] / "tokenizer.json").read_text("utf-8"))
     assert (state["truncation"], state["padding"]) == (None, None)
-    assert AutoTokenizer.from_pretrained(trained[0]).is_fast
+    assert AutoTokenizer.from_pretrained(trained[0], trust_remote_code=False).is_fast
 
 
 def test_results_are_json(trained: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
