@@ -14,7 +14,7 @@ from PIL import AvifImagePlugin, Image, PngImagePlugin
 
 from handlers.colour import MAX_PROFILE_BYTES, MOST_HELD_BYTES, flat, flattening, held_bytes, profile_of, to_srgb
 from handlers.errors import MalformedRequest, RequestError, TooLarge, UnsupportedMedia
-from handlers.examine import examine
+from handlers.headers.examine import examine
 from handlers.meter import Extent, Meter, Step, check_memory
 from handlers.quiet import no_standard_error, no_warnings
 from handlers.settings import ImageSettings

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from handlers.errors import RequestError
-from handlers.examine import examine
+from handlers.headers.examine import examine
 from handlers.image import open_image, resize
 from handlers.meter import Meter, check_memory
 from handlers.settings import ImageSettings, Options

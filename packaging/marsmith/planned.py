@@ -38,7 +38,7 @@ def code(recipe: Recipe) -> dict[PurePosixPath, mar.Source]:
     """
     tree = handlers_tree()
     package: dict[PurePosixPath, mar.Source] = {
-        PurePosixPath("handlers", file.name): file for file in sorted(tree.glob("*.py"))
+        PurePosixPath("handlers", file.relative_to(tree).as_posix()): file for file in sorted(tree.rglob("*.py"))
     }
     entry = recipe.directory / recipe.handler if recipe.handler else tree / recipe.entry
     if not is_file(entry):

@@ -32,7 +32,7 @@ def test_the_wheel_holds_exactly_the_package_and_its_data(wheel: Path) -> None:
         for file in package.rglob("*")
         if file.suffix in {".py", ".xml", ".yaml"}
     }
-    expected |= {f"marsmith/_data/handlers/{file.name}" for file in (ROOT / "handlers").glob("*.py")}
+    expected |= {f"marsmith/_data/{file.relative_to(ROOT)}" for file in (ROOT / "handlers").rglob("*.py")}
     data = ("config.properties", "Dockerfile.arm64", "requirements-arm64.lock")
     assert names == expected | {f"marsmith/_data/{name}" for name in data}
 

@@ -318,7 +318,7 @@ def test_the_packed_handlers_are_asked_in_a_process_of_their_own(tmp_path: Path)
     reference = text_reference(sentiment_checkpoint(tmp_path / "checkpoint"))
     here = asking(tmp_path / "here", reference.settings, reference.preprocessing())
     files = {f"model/{file.name}": file.read_bytes() for file in (tmp_path / "here").iterdir()}
-    code = {f"handlers/{file.name}": file for file in handlers_tree().glob("*.py")}
+    code = {f"handlers/{file.relative_to(handlers_tree())}": file for file in handlers_tree().rglob("*.py")}
     inputs = {"texts": ["what a day", LONG]}
     (tmp_path / "there").mkdir()
     members = {Path(name): source for name, source in {**files, **code}.items()}

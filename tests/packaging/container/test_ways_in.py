@@ -122,7 +122,7 @@ def path_configuration(tree: Path, code: str) -> None:
 
 def byte_code(tree: Path, code: str) -> None:
     """Beside modules that are what was built, unchecked against them, as Python takes it."""
-    for source in [*tree.glob("*.py"), *(tree / "handlers").glob("*.py")]:
+    for source in [*tree.glob("*.py"), *(tree / "handlers").rglob("*.py")]:
         changed = tree.parent / "changed.py"
         changed.write_text(code + source.read_text())
         cached = source.parent / "__pycache__" / f"{source.stem}{BYTE_CODE}"

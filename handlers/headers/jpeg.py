@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from handlers.directory import exif, read_directory
+from handlers.headers.directory import exif, read_directory
 from handlers.meter import Extent, Meter, Step
 
 # Pillow's parser is Python up to the first scan: each marker, and each byte that belongs to none.

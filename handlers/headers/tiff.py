@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from handlers.directory import NESTED, Directory, read_directory
 from handlers.errors import MalformedRequest
+from handlers.headers.directory import NESTED, Directory, read_directory
 from handlers.meter import Extent, Meter, Step
 
 STRIPS = Step("strips or tiles", 12_000)

@@ -7,7 +7,7 @@ import zlib
 
 from PIL import PngImagePlugin
 
-from handlers.directory import exif
+from handlers.headers.directory import exif
 from handlers.meter import MAX_IMAGE_MEMORY, Extent, Meter, Step
 
 # Pillow reads chunk by chunk in Python.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from handlers.bits import Bits
-from handlers.header_av1 import Coded
+from handlers.headers.av1 import Coded
+from handlers.headers.bits import Bits
 from handlers.meter import Meter, Step
 
 UNITS = Step("units of coded pixels", 3_000)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from handlers.directory import ORDERS
-from handlers.header_bmp import read_bmp
-from handlers.header_gif import read_gif
-from handlers.header_heif import read_heif
-from handlers.header_jpeg import read_jpeg
-from handlers.header_png import read_png
-from handlers.header_tiff import read_tiff
-from handlers.header_webp import read_webp
+from handlers.headers.bmp import read_bmp
+from handlers.headers.directory import ORDERS
+from handlers.headers.gif import read_gif
+from handlers.headers.heif import read_heif
+from handlers.headers.jpeg import read_jpeg
+from handlers.headers.png import read_png
+from handlers.headers.tiff import read_tiff
+from handlers.headers.webp import read_webp
 from handlers.meter import Extent, Meter
 
 JPEG, PNG, GIFS, BMP = b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", (b"GIF87a", b"GIF89a"), b"BM"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from handlers.bits import Bits
+from handlers.headers.bits import Bits
 from handlers.meter import Meter, Step
 
 UNITS = Step("units of coded pixels", 3_000)

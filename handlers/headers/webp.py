@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from handlers.directory import exif
+from handlers.headers.directory import exif
 from handlers.meter import Extent, Meter, Step
 
 CHUNKS = Step("chunks", 6_000)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from handlers.boxes import Box, Meta, boxes, content, read_meta
-from handlers.directory import exif
-from handlers.header_av1 import Coded, read_av1
-from handlers.header_hevc import read_hevc
+from handlers.headers.av1 import Coded, read_av1
+from handlers.headers.boxes import Box, Meta, boxes, content, read_meta
+from handlers.headers.directory import exif
+from handlers.headers.hevc import read_hevc
 from handlers.meter import Extent, Meter, Step
 
 OTHER_PIXELS = Step("pixels", 100)
