@@ -6,7 +6,7 @@ Where products are emulated slowly they have fewer samples, and then fewer layer
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,12 @@ LAYER_MACS = {"sentiment": 20 * (4 * 384 * 384 + 2 * 384 * 1536), "food": 101 * 
 MOST_SAMPLES = {"sentiment": 5, "food": 3}
 # All of the food starter's labels, so that every score is compared.
 EVERY_LABEL = 43
+# Answers in fp32 and in bf16 are compared with each other too, so both come from the same network.
+COMPARED: Mapping[Precision, Sequence[Precision]] = {
+    "fp32": ("fp32", "bf16"),
+    "bf16": ("fp32", "bf16"),
+    "int8": ("int8",),
+}
 LAYER = re.compile(r"\.layer\.(\d+)\.")
 
 
@@ -82,7 +88,7 @@ def changed(starter: str, precision: Precision, scratch: Path, emulation: Emulat
     source = ROOT / "models" / starter
     recipe = Recipe.load(source)
     of_layers = json.loads((source / "config.json").read_text(encoding="utf-8"))["num_hidden_layers"]
-    size = Size.of(starter, emulation.affordable(precision), of_layers)
+    size = Size.of(starter, min(emulation.affordable(one) for one in COMPARED[precision]), of_layers)
     own = scratch / f"{starter}-{precision}"
     shallow(source, own, size.layers)
     samples = recipe.samples[: size.samples]
