@@ -128,25 +128,40 @@ def test_a_file_that_grows_meanwhile_is_refused(tmp_path: Path, monkeypatch: pyt
     assert list(tmp_path.iterdir()) == [growing]
 
 
+SLOW_WRITE = """
+import sys, time
+from pathlib import Path, PurePosixPath
+from marsmith import cli, mar
+
+def copy(self, reader, method):
+    Path(sys.argv[2]).touch()
+    time.sleep(600)
+
+mar.Writer._copy = copy
+cli.app = lambda: mar.write(Path(sys.argv[1]), {PurePosixPath("w.weights"): b"new"})
+cli.main()
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_write_leaves_the_old_archive_and_nothing_else(tmp_path: Path, number: int) -> None:
-    fifo = tmp_path / "slow.weights"
-    os.mkfifo(fifo)
+    begun = tmp_path / "begun"
     store = tmp_path / "store"
     store.mkdir()
     (store / "m.mar").write_bytes(b"old")
-    code = (
-        "import sys; from pathlib import Path, PurePosixPath; from marsmith import cli, mar;"
-        "cli.app = lambda: mar.write(Path(sys.argv[1]), {PurePosixPath('w.weights'): Path(sys.argv[2])}); cli.main()"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code, str(store / "m.mar"), str(fifo)])
-    with fifo.open("wb"):  # opens when the writer has begun to read
+    process = subprocess.Popen([sys.executable, "-c", SLOW_WRITE, str(store / "m.mar"), str(begun)])
+    try:
         deadline = time.monotonic() + 60
-        while len(list(store.iterdir())) < 2:
+        while not begun.exists():
+            assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.01)
+        assert len(list(store.iterdir())) == 2
         process.send_signal(number)
         assert process.wait(60) == 130
+    finally:
+        process.kill()
+        process.wait()
     assert [(file.name, file.read_bytes()) for file in store.iterdir()] == [("m.mar", b"old")]
 
 
