@@ -22,6 +22,7 @@ from benchmarks.hostile.generator import Generator
 from benchmarks.hostile.judge import HARMED, Judge, check_result
 from benchmarks.hostile.log import Log
 from benchmarks.hostile.pace import Pace, Watch
+from marsmith.errors import ServerError
 from marsmith.worker import Worker, WorkerAnswer, WorkerRequest
 
 # A little less than the starters' own responseTimeout, after which TorchServe ends a worker.
@@ -189,7 +190,7 @@ class Drive:
             self._tell(failure)
 
     def _sample(self, worker: Worker) -> None:
-        with contextlib.suppress(psutil.NoSuchProcess):
+        with contextlib.suppress(psutil.NoSuchProcess, ServerError):
             memory = psutil.Process(worker.pid).memory_full_info()
             self.tally.memory.append(Sample(self.tally.requests, memory.rss, memory.pss, self._workers))
 

@@ -77,7 +77,7 @@ FREE = "free"
         (("inspect", "nowhere.mar"), "There is no archive nowhere.mar"),
         (("serve", "nowhere.mar"), "There is no archive nowhere.mar"),
         (("predict", "food"), "Name either image files, or a text file with --file."),
-        (("predict", "food", "--file", "nowhere.txt"), "nowhere.txt cannot be read as UTF-8 text"),
+        (("predict", "food", "--file", "nowhere.txt"), "nowhere.txt cannot be read as text: No such file"),
         (("demo", "--once", "--models", "nowhere", "--port", FREE), "does not hold the starter"),
     ],
 )

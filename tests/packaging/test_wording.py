@@ -111,7 +111,7 @@ def test_a_wrong_value_of_any_key_of_a_deployment_is_one_sentence(
     assert all(key in said or key == "pytorch" for key, said in wrong.items())
 
 
-@pytest.mark.parametrize("value", [None, 5, "\udcff", object(), b"x"], ids=repr)
+@pytest.mark.parametrize("value", [None, 5, "\udcff", object(), b"x"], ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("kind", [Deployment, Endpoint])
 def test_a_wrong_option_of_a_deployment_is_one_sentence(value: Any, kind: type[Deployment] | type[Endpoint]) -> None:
     """The command line hands over bytes that are not UTF-8 as half a surrogate pair each."""

@@ -86,7 +86,7 @@ def test_an_archive_that_cannot_be_asked_is_wrong(tmp_path: Path) -> None:
     run = observe(FakeContainer(), [small_archive(tmp_path / "m.mar")])
     (golden,) = (one for one in run_results(run) if one.check == "golden requests")
     assert golden.status == "wrong"
-    assert "No answer from http://127.0.0.1:9" in golden.where[0]
+    assert "Nothing listens at http://127.0.0.1:9" in golden.where[0]
 
 
 @pytest.mark.parametrize(
