@@ -168,7 +168,7 @@ def test_the_command_shows_an_explanation(server: Server, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("model", "content", "options", "message"),
     [
-        ("plain", b"ok", [], "explain = true. (status 501)"),
+        ("plain", b"ok", [], "explain = true (status 501)."),
         ("why", b" ", [], "(status 422)"),
         ("why", b"ok", ["-o", "why.png"], "leave out --output"),
         ("food", b"\xff\xd8\xff", [], "(status 400)"),

@@ -31,6 +31,8 @@ STOP_TIMEOUT_S = 30
 POLL_S = 0.25
 REQUEST_TIMEOUT_S = 10
 CONSOLE_LOG = "console.log"
+# The longest path of a socket on Linux (unix(7)), and what TorchServe calls a worker's.
+SOCKET_PATH_BYTES, SOCKET = 107, ".ts.sock.65535"
 LOG_CONFIG = Path(__file__).with_name("log4j2.xml")
 
 
@@ -70,6 +72,7 @@ class Server:
 
     def start(self) -> None:
         """Start TorchServe. Raises ServerError when it cannot be."""
+        self._check_sockets()
         self.ports.check_free()
         config = self._home / "config.properties"
         config.write_text(effective_config(self.ports, token=self._token), encoding="utf-8")
@@ -81,6 +84,14 @@ class Server:
         with (self._home / "logs" / CONSOLE_LOG).open("wb") as console:
             self._process = Guarded(
                 command, remove=self._home, cwd=self._home, env=environ, stdout=console, stderr=console
+            )
+
+    def _check_sockets(self) -> None:
+        longest = len(os.fsencode(self._home / "tmp" / SOCKET)) - SOCKET_PATH_BYTES
+        if longest > 0:
+            raise ServerError(
+                f"The temporary directory {self._home.parent} has a path that is {longest} bytes too long for the "
+                "sockets of TorchServe's workers: set TMPDIR to a shorter path, such as /tmp."
             )
 
     def _environment(self) -> dict[str, str]:

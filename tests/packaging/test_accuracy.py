@@ -205,7 +205,10 @@ def test_a_network_that_pytorch_runs_has_no_int8(tmp_path: Path) -> None:
         (None, r"There is no file with one text a line at \S+texts.txt: correct accuracy.inputs"),
         (b"", r"There is no text in \S+texts.txt: write one a line"),
         (b"\n  \n\t\n", r"There is no text in \S+texts.txt"),
-        (b"ok\n\xff\xfe", r"The file \S+texts.txt of accuracy.inputs cannot be read: it is not UTF-8 text \(byte 3\): save it as UTF-8"),
+        (
+            b"ok\n\xff\xfe",
+            r"The file \S+texts.txt of accuracy.inputs cannot be read: it is not UTF-8 text \(byte 3\)",
+        ),
     ],
 )
 def test_texts_that_cannot_be_used_are_named(tmp_path: Path, content: bytes | None, says: str) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from marsmith import exchange
 from marsmith.cli import main
+from marsmith.cli.console import err, out
 from marsmith.client import NOT_SENT, Client
 from marsmith.untrusted import json_line
 
@@ -74,6 +75,12 @@ def marsmith(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     return 0
 
 
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal on which nothing is cut. Its width may be fixed when the module is imported, by COLUMNS."""
+    for console in (out, err):
+        monkeypatch.setattr(console, "_width", 5000)
+
+
 @pytest.fixture
 def texts(tmp_path: Path) -> Path:
     file = tmp_path / "texts.txt"
@@ -110,7 +117,7 @@ ANSWERS: dict[str, bytes] = {
 def test_nothing_raw_of_an_answer_reaches_the_terminal(
     name: str, texts: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "5000")
+    wide(monkeypatch)
     with answering(ANSWERS[name]) as url:
         for command in (["predict", "m", "--file", str(texts)], ["explain", "m", str(texts)]):
             for options in ([], ["--json"]):
@@ -127,7 +134,7 @@ def test_nothing_raw_of_an_answer_reaches_the_terminal(
 def test_an_answer_is_shown_as_it_is_where_it_can_be(
     texts: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "5000")
+    wide(monkeypatch)
     with answering(ANSWERS["a label"]) as url:
         marsmith(monkeypatch, "predict", "m", "--file", str(texts), "--url", url)
         table = capsys.readouterr().out

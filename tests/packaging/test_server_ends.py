@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,14 +44,34 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture
+def short_directory() -> Iterator[Path]:
+    """Sockets in it have paths that the system takes; pytest's own directories may be too deep."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        yield Path(directory)
+
+
+def test_a_temporary_directory_too_deep_for_sockets_is_named(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("d" * 80)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    with Server([archive]) as server, pytest.raises(ServerError) as told:
+        server.start()
+    assert f"The temporary directory {deep} has a path that is " in str(told.value)
+    assert "set TMPDIR to a shorter path" in str(told.value)
+    assert list(deep.iterdir()) == []
+
+
 @pytest.mark.server
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGQUIT])
 def test_a_server_runs_in_utf8_and_is_gone_with_whoever_started_it(
-    number: signal.Signals, archive: Path, tmp_path: Path
+    number: signal.Signals, archive: Path, tmp_path: Path, short_directory: Path
 ) -> None:
     ports = free_ports()
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "PYTHON"))}
-    environ |= {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "TMPDIR": str(tmp_path)}
+    environ |= {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "TMPDIR": str(short_directory)}
     command = [sys.executable, "-m", "marsmith", "serve", str(archive), "--port", str(ports.first)]
     with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None

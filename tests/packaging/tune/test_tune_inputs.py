@@ -48,7 +48,7 @@ def test_a_directory_gives_its_images_and_nothing_else(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "name", "says"),
     [
-        ("sentiment", "nowhere", "nowhere cannot be read as UTF-8 text"),
+        ("sentiment", "nowhere", "nowhere cannot be read as text: No such file"),
         ("sentiment", "empty.txt", "Nothing can be asked: 0 texts of"),
         ("sentiment", "photos", "reads texts: name a text file with --inputs"),
         ("food", "empty.txt", "reads images: name a directory of them with --inputs"),
