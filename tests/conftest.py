@@ -1,16 +1,27 @@
-"""What all tests need of their own process."""
+"""What all tests need of their own process, and how `pytest -n` shares them among several."""
 
 import signal
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 # A shell lets what it runs in the background ignore a terminal's signals, which children inherit; some tests send them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
+# All of it needs the machine's one image of the container.
+ARM64 = "tests/arm64/"
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `-n`, a file's tests run in one process, which makes its fixtures once; so do those of the ARM64 image."""
-    for item in items:
-        group = "arm64" if item.get_closest_marker("arm64") else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+    """A file's tests run in one process, which makes its fixtures once; so do all of tests/arm64."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return ARM64 if nodeid.startswith(ARM64) else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    """Share the tests by file, in the order of the folders: tests/arm64 takes longest, so it begins first."""
+    config.option.loadscopereorder = False
+    return ByFile(config, log)

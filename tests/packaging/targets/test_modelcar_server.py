@@ -2,8 +2,6 @@
 
 import json
 import os
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +15,7 @@ from marsmith.builder import Built
 from marsmith.image.archive import read_image
 from marsmith.image.tree import read_tree
 from marsmith.java import java_home
-from tests.packaging.container.processes import kill
+from marsmith.processes import Guarded
 from tests.packaging.ports import free_ports
 from tests.packaging.targets.files import artefact
 from tests.packaging.targets.test_sagemaker_server import TIMEOUT_S, ask, wait_ready
@@ -45,17 +43,13 @@ def kserve(car: Path, home: Path, envelope: str) -> Iterator[str]:
         environ["JAVA_HOME"] = str(found)
     command = [sys.executable, "-m", "ts.model_server", "--start", "--foreground", "--ts-config", str(config)]
     with (home / "log").open("wb") as log:
-        server = subprocess.Popen(command, cwd=home, env=environ, stdout=log, stderr=log, text=True)
+        server = Guarded(command, cwd=home, env=environ, stdout=log, stderr=log)
     url = f"http://127.0.0.1:{port}"
     try:
         wait_ready(server, f"{url}/models/sentiment", home / "log")
         yield url
     finally:
-        server.send_signal(signal.SIGTERM)
-        try:
-            server.wait(TIMEOUT_S)
-        finally:
-            kill(server)
+        server.end()
 
 
 def local(properties: str, port: int) -> str:
