@@ -1,6 +1,9 @@
 """What all tests need of their own process, and how `pytest -n` shares them among several."""
 
 import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,3 +28,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     """Share the tests by file, in the order of the folders: tests/arm64 takes longest, so it begins first."""
     config.option.loadscopereorder = False
     return ByFile(config, log)
+
+
+@pytest.fixture
+def short_directory() -> Iterator[Path]:
+    """Sockets in it have paths that the system takes; pytest's own directories may be too deep."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        yield Path(directory)

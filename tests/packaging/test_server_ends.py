@@ -44,13 +44,6 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def short_directory() -> Iterator[Path]:
-    """Sockets in it have paths that the system takes; pytest's own directories may be too deep."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
-        yield Path(directory)
-
-
 def test_a_temporary_directory_too_deep_for_sockets_is_named(
     archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
