@@ -25,7 +25,7 @@ SHAPES: dict[str, Shape] = {
         (*KNOWN, "--extra-files", "more.txt"),
         {"The import of acmelib": "M111"},
     ),
-    "an index of one's own": required("--extra-index-url https://example.org/simple\nacme-toolkit\n", "import acmelib"),
+    "an index of one's own": required("--extra-index-url https://example.org/index\nacme-toolkit\n", "import acmelib"),
     "the module of the package's own name": Shape(
         {"handler.py": f"import acme_toolkit.inner{BODY}", "requirements.txt": "acme-toolkit==1.0\n"},
         KNOWN,
