@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.figures import FIGURES
+
 # A shell lets what it runs in the background ignore a terminal's signals, which children inherit; some tests send them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
@@ -24,10 +26,35 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]
         return ARM64 if nodeid.startswith(ARM64) else nodeid.partition("::")[0]
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     """Share the tests by file, in the order of the folders: tests/arm64 takes longest, so it begins first."""
     config.option.loadscopereorder = False
     return ByFile(config, log)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Nothing is measured yet."""
+    config.stash[FIGURES] = []
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Of `-n`, a process that runs tests hands its figures to the one that shows them."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["figures"] = session.config.stash[FIGURES]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take them; a process that crashed has none."""
+    node.config.stash[FIGURES] += getattr(node, "workeroutput", {}).get("figures", [])
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Show them."""
+    for title, text in config.stash[FIGURES]:
+        terminalreporter.section(title)
+        terminalreporter.write_line(text)
 
 
 @pytest.fixture

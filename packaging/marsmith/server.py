@@ -87,10 +87,10 @@ class Server:
             )
 
     def _check_sockets(self) -> None:
-        longest = len(os.fsencode(self._home / "tmp" / SOCKET)) - SOCKET_PATH_BYTES
-        if longest > 0:
+        excess = len(os.fsencode(self._home / "tmp" / SOCKET)) - SOCKET_PATH_BYTES
+        if excess > 0:
             raise ServerError(
-                f"The temporary directory {self._home.parent} has a path that is {longest} bytes too long for the "
+                f"The temporary directory {self._home.parent} has a path that is {excess} bytes too long for the "
                 "sockets of TorchServe's workers: set TMPDIR to a shorter path, such as /tmp."
             )
 

@@ -19,15 +19,13 @@ from tests.arm64.drive import BAKED, MOUNTED, Run
 from tests.arm64.emulation import CPUS, Emulation
 from tests.arm64.image import build_image, lay_context, size
 from tests.arm64.tools import IMAGE, ROOT, alone, buildah, missing
+from tests.figures import FIGURES
 
 # bf16 on its own, so that archives are mounted too.
 BAKED_IN: tuple[Precision, ...] = ("fp32", "int8")
 REPORT = "MARSMITH_ARM64_JSON"
 # Of one container, for each of the seconds that its workers may take.
 RUN_PATIENCE = 4
-
-COMPARISONS = pytest.StashKey[list[Comparison]]()
-EMULATION = pytest.StashKey[Emulation]()
 
 
 @pytest.fixture(scope="session")
@@ -45,17 +43,19 @@ def directory(tools: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def emulation(directory: Path) -> Emulation:
+def emulation(directory: Path, request: pytest.FixtureRequest) -> Emulation:
     """How fast the emulated CPUs are here."""
     scratch = directory / "emulation"
     scratch.mkdir()
-    return Emulation.measure(scratch)
+    measured = Emulation.measure(scratch)
+    rates = [f"{cpu} {one} {rate / 1e6:.1f}" for (cpu, one), rate in measured.rates.items()]
+    request.config.stash[FIGURES].append(("emulated products, in millions a second", ", ".join(rates)))
+    return measured
 
 
 @pytest.fixture(scope="session")
-def built(directory: Path, emulation: Emulation, request: pytest.FixtureRequest) -> dict[str, Archive]:
+def built(directory: Path, emulation: Emulation) -> dict[str, Archive]:
     """The archives by name."""
-    request.config.stash[EMULATION] = emulation
     found = {one.name: one for one in archives(directory, emulation)}
     (directory / BAKED).mkdir()
     for one in found.values():
@@ -94,19 +94,10 @@ def run_on(cpu: str, way: str, store: Path, directory: Path, timeout_s: int) -> 
 def comparisons(built: dict[str, Archive], runs: list[Run], request: pytest.FixtureRequest) -> list[Comparison]:
     """Every archive on every CPU; shown at the end of the tests, and stored where MARSMITH_ARM64_JSON says."""
     found = [comparison.compare(archive, runs, cpu) for archive in built.values() for cpu in CPUS]
-    request.config.stash[COMPARISONS] = found
+    console = Console(width=120)
+    with console.capture() as shown:
+        console.print(comparison.table(found))
+    request.config.stash[FIGURES].append(("ARM64 image, emulated, beside x86-64", shown.get()))
     if file := os.environ.get(REPORT):
         comparison.write(Path(file), found, runs, size())
     return found
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Show the tables whether tests pass or fail."""
-    if measured := config.stash.get(EMULATION, None):
-        terminalreporter.section("emulated products")
-        rates = [f"{cpu} {one} {rate / 1e6:.1f}" for (cpu, one), rate in measured.rates.items()]
-        terminalreporter.write_line(f"Million multiply-adds a second: {', '.join(rates)}")
-    if found := config.stash.get(COMPARISONS, None):
-        terminalreporter.section("ARM64 image, emulated, beside x86-64")
-        console = Console(file=terminalreporter._tw._file, width=120)
-        console.print(comparison.table(found))
