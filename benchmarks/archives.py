@@ -156,22 +156,22 @@ def ours(home: Path) -> None:
 
 def verify(home: Path) -> None:
     """`marsmith verify`, by its Python API."""
-    from marsmith.verify import verify as verify_archive
+    from marsmith.mar.verify import verify as verify_archive
 
     verify_archive(home / "marsmith/m.mar").require_ok()
 
 
 def sha256(home: Path) -> None:
     """The bound for verification: one digest of the whole file."""
-    from marsmith.digest import file_sha256
+    from marsmith.ground.digest import file_sha256
 
     file_sha256(home / "marsmith/m.mar")
 
 
 def load(archive: Path) -> float:
     """Seconds from the start of TorchServe until the archive's worker is READY."""
-    from marsmith.configuration import Ports
-    from marsmith.server import Server
+    from marsmith.torchserve.configuration import Ports
+    from marsmith.torchserve.server import Server
 
     with Server([archive], Ports(FIRST_PORT)) as server:
         begin = time.perf_counter()

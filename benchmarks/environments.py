@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.roster import ENVIRONMENTS
-from marsmith.progress import Progress
+from marsmith.ground.progress import Progress
 
 INSTALL_TIMEOUT_S = 1800
 

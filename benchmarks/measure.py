@@ -16,9 +16,9 @@ from benchmarks.rounds import InputSet, Rounds
 from benchmarks.settings import Settings
 from benchmarks.subjects import BenchmarkError, Job, Subject, Task, stopped_at_last
 from benchmarks.torchserve import TorchServe
-from marsmith.configuration import Ports
 from marsmith.errors import ServerError
-from marsmith.progress import Progress
+from marsmith.ground.progress import Progress
+from marsmith.torchserve.configuration import Ports
 
 # Above what tests and the other benchmark use.
 FIRST_PORT = 19_400

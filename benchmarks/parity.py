@@ -43,9 +43,9 @@ from transformers import (
 
 import marsmith
 from benchmarks import variety
-from marsmith.atomic import atomic
-from marsmith.lines import read_lines
-from marsmith.worker import Worker, WorkerRequest
+from marsmith.ground.atomic import atomic
+from marsmith.ground.lines import read_lines
+from marsmith.torchserve.worker import Worker, WorkerRequest
 
 MODELS = Path(__file__).parents[1] / "models"
 TEXTS, PICTURES = 1000, 200

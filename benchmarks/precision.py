@@ -26,9 +26,9 @@ from rich.table import Table
 import marsmith
 from benchmarks.machine import hardware, versions
 from benchmarks.parity import FOOD, MODELS, SENTIMENT, Scores, archive_scores, text_request
-from marsmith.atomic import atomic
-from marsmith.lines import read_lines
-from marsmith.worker import WorkerRequest
+from marsmith.ground.atomic import atomic
+from marsmith.ground.lines import read_lines
+from marsmith.torchserve.worker import WorkerRequest
 
 LARGEST_DROP, LEAST_AGREEMENT = 0.003, 0.99
 # What the build itself must not refuse, since this is to say how far int8 is.

@@ -29,9 +29,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import inputs
-from marsmith import mar
 from marsmith.errors import MarsmithError
-from marsmith.lines import read_lines
+from marsmith.ground.lines import read_lines
+from marsmith.mar import mar
 
 BATCH, REPEATS, TOP = 16, 10, 15
 MICROSECONDS = 1e-6

@@ -20,7 +20,7 @@ from benchmarks.results import Results, percentiles, summary
 from benchmarks.settings import Settings
 from benchmarks.subjects import BenchmarkError, Subject
 from benchmarks.torchserve import TorchServe
-from marsmith.progress import Progress
+from marsmith.ground.progress import Progress
 
 # Beyond what a loop itself takes: its last answers, and the generator's own start.
 LOAD_MARGIN_S = 300.0

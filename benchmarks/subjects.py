@@ -20,8 +20,8 @@ import psutil
 
 from benchmarks.agreement import Answer
 from benchmarks.load import HOST, OK
-from marsmith.configuration import Ports
-from marsmith.processes import Guarded
+from marsmith.torchserve.configuration import Ports
+from marsmith.torchserve.processes import Guarded
 
 Task = Literal["sentiment", "food"]
 

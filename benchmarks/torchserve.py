@@ -19,9 +19,9 @@ import yaml
 from benchmarks.agreement import Answer
 from benchmarks.load import HOST, OK
 from benchmarks.subjects import BenchmarkError, Subject
-from marsmith.configuration import Ports, effective_config
-from marsmith.java import java_home
-from marsmith.server import LOG_CONFIG
+from marsmith.torchserve.configuration import Ports, effective_config
+from marsmith.torchserve.java import java_home
+from marsmith.torchserve.server import LOG_CONFIG
 
 BASELINES = Path(__file__).with_name("baselines")
 MODEL = "m"

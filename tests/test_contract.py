@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from marsmith import mar
 from marsmith.builder import build
 from marsmith.errors import ServerError
-from marsmith.worker import Worker, WorkerAnswer, WorkerRequest
+from marsmith.mar import mar
+from marsmith.torchserve.worker import Worker, WorkerAnswer, WorkerRequest
 from tests.packaging.forgery import members, unpacked
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from handlers import cores as in_a_worker
-from marsmith import cores as around_it
+from marsmith.ground import cores as around_it
 
 
 def test_the_thread_plan_of_a_run_is_the_workers_own() -> None:

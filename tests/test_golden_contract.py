@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from marsmith import mar, replay
 from marsmith.builder import build
 from marsmith.errors import CheckpointError, GoldenError, LintError, ServerError
-from marsmith.golden import TOLERANCE
-from marsmith.serving import Decode
-from marsmith.worker import Worker, WorkerRequest
+from marsmith.evidence import replay
+from marsmith.evidence.golden import TOLERANCE
+from marsmith.ground.serving import Decode
+from marsmith.mar import mar
+from marsmith.torchserve.worker import Worker, WorkerRequest
 from tests.packaging.forgery import members, unpacked
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
 
@@ -111,15 +112,15 @@ def test_a_wrong_normalisation_is_caught(sentiment: Path, tmp_path: Path) -> Non
 def test_an_archive_that_answers_otherwise_is_never_built(
     food_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from marsmith.processor import image_settings
+    from marsmith.network.processor import image_settings
 
     def coarser(path: Path, decode: Decode) -> Any:
         return image_settings(path, decode).model_copy(update={"resample": int(Image.Resampling.NEAREST)})
 
-    monkeypatch.setattr("marsmith.image_reference.image_settings", coarser)
+    monkeypatch.setattr("marsmith.network.image_reference.image_settings", coarser)
     with pytest.raises(CheckpointError, match=r"ViTImageProcessor .* its values and the handler's differ by up to"):
         build(food_recipe, tmp_path)
-    monkeypatch.setattr("marsmith.image_probes.check_images", lambda *_: None)
+    monkeypatch.setattr("marsmith.network.image_probes.check_images", lambda *_: None)
     with pytest.raises(GoldenError, match=r"answers 5 of 5 golden requests otherwise than expected: turned\.jpg"):
         build(food_recipe, tmp_path)
     assert list(tmp_path.iterdir()) == []

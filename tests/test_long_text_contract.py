@@ -12,14 +12,14 @@ import yaml
 
 from handlers.settings import LONG_TEXT, Options
 from marsmith.builder import build
-from marsmith.checkpoint import resolve
 from marsmith.errors import RecipeError
-from marsmith.golden import TOLERANCE
-from marsmith.manifest import model_config
-from marsmith.recipe import Recipe
-from marsmith.reference import MAX_WINDOWS, TextReference
-from marsmith.serving import LongText
-from marsmith.worker import Worker, WorkerRequest
+from marsmith.evidence.golden import TOLERANCE
+from marsmith.ground.serving import LongText
+from marsmith.network.text_reference import MAX_WINDOWS, TextReference
+from marsmith.recipe.checkpoint import resolve
+from marsmith.recipe.manifest import model_config
+from marsmith.recipe.recipe import Recipe
+from marsmith.torchserve.worker import Worker, WorkerRequest
 from tests.tiny import MAX_TOKENS, SENTIMENTS, food_checkpoint, sentiment_checkpoint, write_recipe
 
 TEXTS = (

@@ -18,14 +18,14 @@ import requests
 from PIL import Image
 
 from handlers.metrics import COUNTERS
-from marsmith import mar
 from marsmith.builder import build
-from marsmith.checkpoint import resolve
-from marsmith.configuration import HOST
-from marsmith.recipe import Recipe
-from marsmith.reference import TextReference
-from marsmith.server import Server
-from marsmith.serving import EXPLAIN_RUNS
+from marsmith.ground.serving import EXPLAIN_RUNS
+from marsmith.mar import mar
+from marsmith.network.text_reference import TextReference
+from marsmith.recipe.checkpoint import resolve
+from marsmith.recipe.recipe import Recipe
+from marsmith.torchserve.configuration import HOST
+from marsmith.torchserve.server import Server
 from tests.packaging.ports import free_ports
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
 

@@ -13,14 +13,15 @@ import torch
 from PIL import Image
 from transformers import AutoImageProcessor, AutoModelForImageClassification
 
-from marsmith import mar, replay
 from marsmith.builder import build
 from marsmith.diff import diff
 from marsmith.errors import GoldenError, ServerError
+from marsmith.evidence import replay
 from marsmith.inspection import inspect
-from marsmith.tasks import TASKS, TaskName
-from marsmith.verify import verify
-from marsmith.worker import Worker, WorkerRequest
+from marsmith.mar import mar
+from marsmith.mar.verify import verify
+from marsmith.recipe.tasks import TASKS, TaskName
+from marsmith.torchserve.worker import Worker, WorkerRequest
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
 
 # Adds up numbers, with hooks that fail on demand.

@@ -12,7 +12,7 @@ from PIL import Image
 
 from benchmarks import parity, variety
 from benchmarks.parity import Scores, judge
-from marsmith.recipe import Recipe
+from marsmith.recipe.recipe import Recipe
 
 # More words than tokens that the starter reads.
 LONG_WORDS = 512

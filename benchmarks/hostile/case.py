@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
-from marsmith.worker import WorkerRequest
+from marsmith.torchserve.worker import WorkerRequest
 
 # Every text holds a word that begins so; none may be in a log.
 MARK = "zqcanary"

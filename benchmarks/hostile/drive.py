@@ -23,7 +23,7 @@ from benchmarks.hostile.judge import HARMED, Judge, check_result
 from benchmarks.hostile.log import Log
 from benchmarks.hostile.pace import Pace, Watch
 from marsmith.errors import ServerError
-from marsmith.worker import Worker, WorkerAnswer, WorkerRequest
+from marsmith.torchserve.worker import Worker, WorkerAnswer, WorkerRequest
 
 # A little less than the starters' own responseTimeout, after which TorchServe ends a worker.
 WATCHDOG_S = 55.0

@@ -15,7 +15,7 @@ from benchmarks.hostile.damage import hostile_picture
 from benchmarks.hostile.pictures import album
 from benchmarks.hostile.slow import ANY_RIGHT, slow_request
 from benchmarks.hostile.texts import good_texts, hostile_text, ordinary
-from marsmith.worker import WorkerRequest
+from marsmith.torchserve.worker import WorkerRequest
 
 LARGEST_BATCH = 16
 # Of the requests, those that must be answered as when they were alone; and one at least in each batch.

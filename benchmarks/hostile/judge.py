@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from benchmarks.hostile.case import MARK, OK, Case, Outcome, Shape
-from marsmith.worker import WorkerAnswer
+from marsmith.torchserve.worker import WorkerAnswer
 
 TOLERANCE = 1e-4
 SCORES_SUM_TOLERANCE = 1e-3
@@ -17,7 +17,7 @@ CONTENT_TYPE = "application/json; charset=utf-8"
 STATUS, INVALID, HARMED = "wrong status", "invalid answer", "harmed neighbour"
 ERROR_FIELDS = {"code", "type", "message", "request_id"}
 TENSOR = "predictions"
-# The id that marsmith.worker gives a request, by its place in the batch.
+# The id that marsmith.torchserve.worker gives a request, by its place in the batch.
 REQUEST_ID = "request-{}"
 
 

@@ -14,7 +14,7 @@ from random import Random
 
 from benchmarks.hostile import slow_avif, slow_jpeg, slow_png, slow_tiff, slow_webp
 from benchmarks.hostile.case import MALFORMED, MARK, OK, TOO_LARGE, UNPROCESSABLE, UNSUPPORTED, Expected, Shape
-from marsmith.worker import WorkerRequest
+from marsmith.torchserve.worker import WorkerRequest
 
 # Statuses of a right answer, whatever the model: what matters here is what becomes of the neighbours.
 ANY_RIGHT = Expected(frozenset({OK, MALFORMED, TOO_LARGE, UNSUPPORTED, UNPROCESSABLE}), Shape.ANY)

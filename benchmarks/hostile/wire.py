@@ -10,7 +10,7 @@ from random import Random
 
 from benchmarks.hostile.case import canary
 from benchmarks.hostile.contract import FIELD_NAME, REFUSED_CHARSETS, Body
-from marsmith.worker import WorkerRequest
+from marsmith.torchserve.worker import WorkerRequest
 
 # Content-Types with what they mean: media type and charset.
 JSON_TYPES = (

@@ -18,17 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, get_args
 
-from marsmith import mar
-from marsmith.assumptions import WARN, record
-from marsmith.atomic import atomic
 from marsmith.errors import ArchiveError
+from marsmith.ground.atomic import atomic
+from marsmith.ground.untrusted import printable
+from marsmith.ground.values import name_fault, version_fault
 from marsmith.lint.entry import BUILT_IN_HANDLERS
 from marsmith.lint.findings import Finding, refuse
-from marsmith.manifest import ARCHIVER_VERSION, CREATED_ON
-from marsmith.neighbours import neighbours
-from marsmith.sources import Sources
-from marsmith.untrusted import printable
-from marsmith.values import name_fault, version_fault
+from marsmith.mar import mar
+from marsmith.mar.assumptions import WARN, record
+from marsmith.mar.collect import Sources
+from marsmith.mar.neighbours import neighbours
+from marsmith.recipe.manifest import ARCHIVER_VERSION, CREATED_ON
 
 Format = Literal["default", "zip-store", "tgz", "no-archive"]
 Lint = Literal["refuse", "warn"]

@@ -9,26 +9,28 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from marsmith import golden, manifest, mar, recording, replay
-from marsmith.accuracy import Accuracy
-from marsmith.checkpoint import TEXT_LAYOUTS, Checkpoint, resolve
 from marsmith.errors import ArchiveError, CheckpointError
+from marsmith.evidence import golden, record, replay
+from marsmith.evidence.accuracy import Accuracy
+from marsmith.evidence.provenance import inputs, provenance
+from marsmith.evidence.sbom import sbom
+from marsmith.ground.progress import Progress, silent
+from marsmith.ground.serving import Options, Serving, dump_json
 from marsmith.lint import lint, lint_recipe
 from marsmith.lint.findings import Finding, refuse
 from marsmith.lint.recipe import CHECKPOINT_CODES
 from marsmith.lint.tree import Tree
-from marsmith.network import Engine, Network, write_network
-from marsmith.planned import MODEL, planned
-from marsmith.prepared import asking
-from marsmith.progress import Progress, silent
-from marsmith.provenance import inputs, provenance
-from marsmith.recipe import Recipe
-from marsmith.reduced import in_precision
-from marsmith.sbom import sbom
-from marsmith.serving import Options, Serving, dump_json
+from marsmith.mar import mar
+from marsmith.mar.verify import verify
+from marsmith.network.choose import Engine, Network, write_network
+from marsmith.network.precision import in_precision
+from marsmith.network.prepared import asking
+from marsmith.recipe import manifest
+from marsmith.recipe.checkpoint import TEXT_LAYOUTS, Checkpoint, resolve
+from marsmith.recipe.members import MODEL, planned
+from marsmith.recipe.recipe import Recipe
 from marsmith.targets.homes import HOMES, MAR, Artefact, Target, chosen
 from marsmith.targets.packed import Packed
-from marsmith.verify import verify
 
 Members = dict[PurePosixPath, mar.Source]
 
@@ -103,7 +105,7 @@ def build(source: Path | Recipe, out: Path, progress: Progress = silent, targets
         members[PurePosixPath(mar.SERVING)] = _serving(recipe, checkpoint, reference).to_json()
         if checkpoint is None or recipe.handler:
             progress("asking the handler the golden requests")
-            recorded = recording.record(recipe, members, Path(scratch))
+            recorded = record.record(recipe, members, Path(scratch))
         else:
             progress("asking the checkpoint the golden requests")
             recorded = golden.record(recipe, checkpoint.labels, reference)
@@ -203,8 +205,8 @@ def _papers(recipe: Recipe, checkpoint: Checkpoint | None, network: Network | No
 
 def _check_preprocessing(recipe: Recipe, checkpoint: Checkpoint, reference: Any, members: Members) -> None:
     """Raise CheckpointError where the handlers prepare inputs otherwise than the checkpoint's own preprocessing."""
-    from marsmith.image_probes import check_images  # torch and transformers: seconds
-    from marsmith.text_probes import check_texts
+    from marsmith.network.image_probes import check_images  # torch and transformers: seconds
+    from marsmith.network.text_probes import check_texts
 
     asked = {name: source for name, source in members.items() if name.parts[0] == HANDLERS}
     asked[PurePosixPath(mar.SERVING)] = _serving(recipe, checkpoint, reference).to_json()
@@ -217,8 +219,8 @@ def _check_preprocessing(recipe: Recipe, checkpoint: Checkpoint, reference: Any,
 
 
 def _reference(recipe: Recipe, checkpoint: Any) -> Any:
-    from marsmith.image_reference import ImageReference  # torch and transformers: seconds
-    from marsmith.reference import TextReference
+    from marsmith.network.image_reference import ImageReference  # torch and transformers: seconds
+    from marsmith.network.text_reference import TextReference
 
     if recipe.kind.section == "text":
         reference = TextReference(checkpoint, recipe.normalise, recipe.long_text)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from marsmith.builder import Built, build
-from marsmith.client import Client, Prediction
 from marsmith.errors import RecipeError, ServerError
-from marsmith.progress import Progress
-from marsmith.recipe import RECIPE_FILE, Recipe
-from marsmith.server import Server
+from marsmith.ground.progress import Progress
+from marsmith.recipe.recipe import RECIPE_FILE, Recipe
+from marsmith.rest.client import Client, Prediction
+from marsmith.torchserve.server import Server
 
 STARTERS = ("sentiment", "food")
 

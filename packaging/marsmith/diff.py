@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from marsmith import golden, mar
+from marsmith.evidence import golden
 from marsmith.inspection import Card, inspect
+from marsmith.mar import mar
 
 WEIGHTS = frozenset({".weights", ".onnx", ".pt", ".pt2", ".pth", ".bin", ".safetensors", ".so"})
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from marsmith import mar
-from marsmith.accuracy import Accuracy
-from marsmith.assumptions import assumed, lint_was_overruled
-from marsmith.digest import file_sha256
 from marsmith.errors import ArchiveError
-from marsmith.limits import MAX_GOLDEN_BYTES, MAX_PAPER_BYTES
-from marsmith.lines import requirements_text
-from marsmith.untrusted import json_value, mapping, printable, strings
+from marsmith.evidence.accuracy import Accuracy
+from marsmith.ground.digest import file_sha256
+from marsmith.ground.limits import MAX_GOLDEN_BYTES, MAX_PAPER_BYTES
+from marsmith.ground.lines import requirements_text
+from marsmith.ground.untrusted import json_value, mapping, printable, strings
+from marsmith.mar import mar
+from marsmith.mar.assumptions import assumed, lint_was_overruled
 
 # What runs an archive's network, by the member that holds it.
 ENGINES = {"model/model.onnx": "ONNX Runtime", "model/program.json": "PyTorch"}

@@ -16,7 +16,7 @@ def handlers_tree() -> Path:
 
 def worker_site() -> Path:
     """The directory that TorchServe's workers start without torch by, when it is on PYTHONPATH."""
-    return _PACKAGE / "worker_site"
+    return _PACKAGE / "torchserve" / "worker_site"
 
 
 def config_properties() -> Path:

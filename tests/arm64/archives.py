@@ -13,10 +13,10 @@ from typing import Any
 
 from safetensors.numpy import load_file, save_file
 
-from marsmith import replay
 from marsmith.builder import build
-from marsmith.recipe import AccuracyLimits, Recipe
-from marsmith.serving import Precision
+from marsmith.evidence import replay
+from marsmith.ground.serving import Precision
+from marsmith.recipe.recipe import AccuracyLimits, Recipe
 from tests.arm64.emulation import PRECISIONS, Emulation
 from tests.arm64.tools import ROOT
 

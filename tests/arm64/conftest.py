@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from marsmith.serving import Precision
+from marsmith.ground.serving import Precision
 from tests.arm64 import comparison
 from tests.arm64.archives import Archive, archives
 from tests.arm64.comparison import Comparison

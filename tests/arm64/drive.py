@@ -17,9 +17,9 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from marsmith import golden
-from marsmith.address import direct_session
-from marsmith.client import Client
+from marsmith.evidence import golden
+from marsmith.rest.address import direct_session
+from marsmith.rest.client import Client
 from tests.arm64.container import Container
 from tests.arm64.image import configuration
 

@@ -13,7 +13,7 @@ from typing import Self, get_args
 
 import numpy as np
 
-from marsmith.serving import Precision
+from marsmith.ground.serving import Precision
 from tests.arm64.image import wheels
 from tests.arm64.tools import BASE_IMAGE, buildah
 from tests.packaging.products import in_int8, product

@@ -2,7 +2,7 @@
 
 import pytest
 
-from marsmith import golden
+from marsmith.evidence import golden
 from tests.arm64.archives import STARTERS, Archive
 from tests.arm64.comparison import Comparison, answers
 from tests.arm64.drive import Run, requests_of

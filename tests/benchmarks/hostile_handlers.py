@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from marsmith import mar
+from marsmith.mar import mar
 from tests.packaging.forgery import members, unpacked
 
 ENTRY = """

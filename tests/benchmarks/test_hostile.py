@@ -20,7 +20,7 @@ from benchmarks.hostile.log import Log
 from benchmarks.hostile.pace import SLOW_S, USUAL_S, Cost, Pace, Watch
 from benchmarks.hostile.prices import holds
 from benchmarks.hostile.slow import BODIES, IMAGES
-from marsmith.worker import WorkerAnswer, WorkerRequest
+from marsmith.torchserve.worker import WorkerAnswer, WorkerRequest
 
 JSON = "application/json"
 GOOD = Outcome(frozenset({200}), "good")

@@ -85,8 +85,8 @@ def worker(handler: Shouter, tmp_path: Path) -> Worker:
 
 
 def unpacked(recipe: Path, out: Path) -> Path:
-    from marsmith import mar
     from marsmith.builder import build
+    from marsmith.mar import mar
 
     root = out / f"{recipe.parent.name}-root"
     mar.extract(build(recipe, out).path, root)

@@ -9,9 +9,9 @@ from PIL import Image
 
 from handlers.food import FoodHandler
 from marsmith.builder import build
-from marsmith.checkpoint import Checkpoint
-from marsmith.image_reference import ImageReference
-from marsmith.mar import extract
+from marsmith.mar.mar import extract
+from marsmith.network.image_reference import ImageReference
+from marsmith.recipe.checkpoint import Checkpoint
 from tests.handlers.pictures import (
     P3_PRIMARIES,
     SRGB_PRIMARIES,

@@ -11,7 +11,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from marsmith.builder import build
 from marsmith.lint import lint_recipe
-from marsmith.worker import Worker, WorkerRequest
+from marsmith.torchserve.worker import Worker, WorkerRequest
 from tests.tiny import sentiment_checkpoint
 
 README = Path(__file__).parents[2] / "README.md"

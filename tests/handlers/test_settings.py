@@ -10,7 +10,7 @@ import yaml
 
 from handlers import settings as theirs
 from handlers.settings import CHOICES, ImageSettings, Options, Settings, SettingsError, TextSettings, TokenTypes
-from marsmith import serving as ours
+from marsmith.ground import serving as ours
 
 SERVING: dict[str, Any] = {
     "format": 1,

@@ -12,7 +12,7 @@ from ts.metrics.metric_cache_yaml_impl import MetricsCacheYamlImpl
 from ts.protocol.otf_message_handler import _retrieve_inference_msg
 from ts.service import Service
 
-METRICS_CONFIG = Path(__file__).parents[2] / "packaging/marsmith/metrics.yaml"
+METRICS_CONFIG = Path(__file__).parents[2] / "packaging/marsmith/torchserve/metrics.yaml"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from marsmith.builder import Built, build
-from marsmith.server import Server
+from marsmith.torchserve.server import Server
 from tests.packaging.ports import free_ports
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
-from marsmith import mar
-from marsmith.directory import read_directory
-from marsmith.verify import Report, verify
+from marsmith.mar import mar
+from marsmith.mar.directory import read_directory
+from marsmith.mar.verify import Report, verify
 
 SEED = 47
 

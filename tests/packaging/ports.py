@@ -2,8 +2,8 @@
 
 import os
 
-from marsmith.configuration import Ports
 from marsmith.errors import ServerError
+from marsmith.torchserve.configuration import Ports
 
 FIRST, OF_EACH_PROCESS = 18080, 600
 

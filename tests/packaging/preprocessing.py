@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from handlers.prepare import prepare
-from marsmith.serving import ImageSettings, Options, Serving, TextSettings
+from marsmith.ground.serving import ImageSettings, Options, Serving, TextSettings
 
 
 def asking(

@@ -6,8 +6,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from marsmith.export import GRAPH, save_graph, session
-from marsmith.quantise import quantise
+from marsmith.network.export import GRAPH, save_graph, session
+from marsmith.network.int8 import quantise
 
 WIDTH, COLUMNS = 64, 48
 

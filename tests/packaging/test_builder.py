@@ -17,7 +17,7 @@ import yaml
 from handlers.settings import Settings
 from marsmith.builder import Built, build
 from marsmith.errors import CheckpointError, ExportError, MarsmithError, RecipeError
-from marsmith.network import TOLERANCE
+from marsmith.network.choose import TOLERANCE
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
 
 
@@ -133,14 +133,14 @@ def test_the_packed_graph_agrees_with_the_checkpoint(tmp_path: Path, model_type:
 
 
 def test_a_graph_that_disagrees_is_never_packed(sentiment_recipe: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    from marsmith import reference
+    from marsmith.network import text_reference
 
-    cases = reference.TextReference.cases
+    cases = text_reference.TextReference.cases
 
     def shifted(self: Any) -> Any:
         return ((feeds, logits + 0.01) for feeds, logits in cases(self))
 
-    monkeypatch.setattr(reference.TextReference, "cases", shifted)
+    monkeypatch.setattr(text_reference.TextReference, "cases", shifted)
     with pytest.raises(ExportError, match=r"logits differ from the checkpoint's by 0\.01"):
         build(sentiment_recipe, tmp_path)
     assert list(tmp_path.iterdir()) == []

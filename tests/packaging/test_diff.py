@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from marsmith import mar
 from marsmith.builder import Built
 from marsmith.diff import Change, diff
+from marsmith.mar import mar
 from tests.packaging.forgery import members, unpacked
 
 Files = dict[str, bytes]

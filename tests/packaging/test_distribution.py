@@ -41,7 +41,7 @@ def test_an_installed_marsmith_finds_its_data(wheel: Path, tmp_path: Path) -> No
     with zipfile.ZipFile(wheel) as zip_file:
         zip_file.extractall(tmp_path)
     code = (
-        "import marsmith.configuration as c, marsmith.resources as r; print(r.__file__); "
+        "import marsmith.torchserve.configuration as c, marsmith.resources as r; print(r.__file__); "
         "print((r.handlers_tree() / 'base.py').is_file(), r.config_properties().is_file(), c.METRICS.is_file(), "
         "r.dockerfile().is_file(), r.image_lock().is_file(), r.checkout() is None)"
     )

@@ -12,7 +12,7 @@ import typer
 from marsmith.cli import archiver, archives, deploy, image, serving, trust, tuning
 from marsmith.cli.console import err, escape, forgive_encodings
 from marsmith.errors import MarsmithError
-from marsmith.failures import FULL, no_room
+from marsmith.torchserve.failures import FULL, no_room
 
 app = typer.Typer(
     help="Build TorchServe archives that can be trusted, serve them and ask them.",

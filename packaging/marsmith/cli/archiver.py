@@ -58,7 +58,7 @@ def archive(
     import dataclasses
 
     from marsmith.archiver import archive as write_archive
-    from marsmith.show import size
+    from marsmith.cli.tables import size
 
     archived = write_archive(
         model_name=model_name,

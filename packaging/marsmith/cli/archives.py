@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from marsmith.cli.console import Archive, AsJson, dump, err, escape, out, print_warnings, status
-from marsmith.digest import file_sha256
+from marsmith.ground.digest import file_sha256
 
 
 def build(
@@ -21,7 +21,7 @@ def build(
 ) -> None:
     """Build an archive from a recipe, or the same model for another home."""
     from marsmith.builder import build as build_archive
-    from marsmith.show import size
+    from marsmith.cli.tables import size
 
     with status() as progress:
         built = build_archive(recipe, output, progress, target)
@@ -55,7 +55,7 @@ def build(
 
 def print_built(built: Any, sha256: str) -> None:
     """Say what was built."""
-    from marsmith.show import accuracy, size
+    from marsmith.cli.tables import accuracy, size
 
     logits = (
         "no network"
@@ -76,8 +76,8 @@ def inspect(archive: Archive, as_json: AsJson = False) -> None:
     """Show what an archive holds."""
     import dataclasses
 
+    from marsmith.cli.tables import card
     from marsmith.inspection import inspect as read_card
-    from marsmith.show import card
 
     details = read_card(archive)
     if as_json:
@@ -95,8 +95,8 @@ def diff(
     """Say what changed between two archives, by meaning and by member."""
     import dataclasses
 
+    from marsmith.cli.tables import changes_table
     from marsmith.diff import diff as compare
-    from marsmith.show import changes_table
 
     changes = compare(before, after)
     if as_json:

@@ -14,11 +14,11 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from marsmith.errors import ClientError
-from marsmith.untrusted import json_line
+from marsmith.ground.untrusted import json_line
 
 if TYPE_CHECKING:
+    from marsmith.ground.progress import Progress
     from marsmith.lint.findings import Finding
-    from marsmith.progress import Progress
 
 
 class SafeConsole(Console):

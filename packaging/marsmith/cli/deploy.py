@@ -89,8 +89,8 @@ def plan(
 ) -> None:
     """Print every call that `up` would make, and the IAM policies that allow them. Changes nothing."""
     options = {key: value for key, value in locals().items() if key not in ("config", "objects", "offline", "as_json")}
+    from marsmith.cli.deploy_text import plan_text
     from marsmith.deploy.plan import plan as make_plan
-    from marsmith.deploy.show import plan_text
 
     aws, wanted = _wanted(config, options)
     with status() as progress:
@@ -129,7 +129,7 @@ def up(
     Doing it again with the same inputs changes nothing. A failure takes back what was made.
     """
     options = {key: value for key, value in locals().items() if key not in ("config", "objects", "timeout", "as_json")}
-    from marsmith.deploy.show import up_text
+    from marsmith.cli.deploy_text import up_text
     from marsmith.deploy.up import Interrupted
     from marsmith.deploy.up import up as bring_up
 
@@ -172,8 +172,8 @@ def predict(
     """
     if golden and (files or file or output):
         raise typer.BadParameter("golden requests are asked alone", param_hint="--golden")
+    from marsmith.cli.predicting import ask_to
     from marsmith.deploy.ask import Asker, target_model
-    from marsmith.predict import ask_to
 
     one, aws = _endpoint(config, {"name": name, "region": region, "bucket": bucket, "prefix": prefix})
     asker = Asker(aws, one.name, target_model(aws, one, model) if model else None)
@@ -195,8 +195,8 @@ def down(
     as_json: AsJson = False,
 ) -> None:
     """Delete an endpoint, its configurations and its models, and list what is left and costs money."""
+    from marsmith.cli.deploy_text import down_text
     from marsmith.deploy.down import down as bring_down
-    from marsmith.deploy.show import down_text
 
     one, aws = _endpoint(config, {"name": name, "region": region, "bucket": bucket, "prefix": prefix})
     with status() as progress:
@@ -217,8 +217,8 @@ def _endpoint(config: Path | None, options: dict[str, Any]) -> tuple[Endpoint, A
 
 def _replay(asker: Any, archive: Path, *, as_json: bool) -> None:
     """Ask the golden requests and show the answers. Raises GoldenError where one differs."""
-    from marsmith.replay import answered, require_ok
-    from marsmith.show import outcomes_table
+    from marsmith.cli.tables import outcomes_table
+    from marsmith.evidence.replay import answered, require_ok
 
     with status() as progress:
         progress("asking the golden requests")

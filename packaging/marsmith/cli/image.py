@@ -44,9 +44,9 @@ def build(
     """Build the image with docker buildx, podman or buildah. Archives are verified before they are baked in."""
     import dataclasses
 
+    from marsmith.cli.image_tables import built_text
     from marsmith.image.build import Options
     from marsmith.image.build import build as build_image
-    from marsmith.image.show import built_text
 
     options = Options(
         archives=archives or [],
@@ -90,9 +90,9 @@ def check(
     """Look into an image, run it, and replay its archives' golden requests. Exit code 1 when anything is wrong."""
     import dataclasses
 
+    from marsmith.cli.image_tables import layers_table, results_table
     from marsmith.image.check import Options
     from marsmith.image.check import check as check_image
-    from marsmith.image.show import layers_table, results_table
 
     if any("=" not in one for one in env or []):
         raise typer.BadParameter("write it as NAME=VALUE", param_hint="--env")

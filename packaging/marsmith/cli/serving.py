@@ -23,10 +23,10 @@ from marsmith.cli.console import (
     out,
     status,
 )
-from marsmith.digest import file_sha256
+from marsmith.ground.digest import file_sha256
 
 if TYPE_CHECKING:
-    from marsmith.server import Server
+    from marsmith.torchserve.server import Server
 
 
 def serve(
@@ -41,8 +41,8 @@ def serve(
     The archives' code runs with your rights: name the --key that must have signed them, or use a container for an
     archive of a stranger.
     """
-    from marsmith.configuration import Ports
-    from marsmith.server import Server
+    from marsmith.torchserve.configuration import Ports
+    from marsmith.torchserve.server import Server
 
     with status() as progress:
         progress("verifying")
@@ -91,7 +91,7 @@ def predict(
     An input that fails is reported in its place and the rest go on; then the exit code is 1. A server that is busy is
     asked again for a while. Ctrl-C keeps what was answered until then.
     """
-    from marsmith.predict import predict_to
+    from marsmith.cli.predicting import predict_to
 
     failed = predict_to(model, images or [], file, output, url, bearer(token), ca=ca, as_json=as_json, out=out, err=err)
     if failed:
@@ -108,7 +108,7 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Ask a running server why it answers a text or an image as it does."""
-    from marsmith import explain as explaining
+    from marsmith.cli import explaining as explaining
 
     with status() as progress:
         progress(f"asking {model}")
@@ -138,10 +138,10 @@ def demo(
     """
     import dataclasses
 
-    from marsmith.configuration import Ports
+    from marsmith.cli.tables import answers_table
     from marsmith.demo import ask, build_starters, check, next_steps
-    from marsmith.server import Server
-    from marsmith.show import answers_table
+    from marsmith.torchserve.configuration import Ports
+    from marsmith.torchserve.server import Server
 
     Ports(port).check_free()
     with status() as progress:

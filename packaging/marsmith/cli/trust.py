@@ -22,8 +22,8 @@ def lint(
     as_json: AsJson = False,
 ) -> None:
     """Find what would fail or surprise when TorchServe loads it. The exit code is 1 when there is an error."""
+    from marsmith.cli.tables import findings_table
     from marsmith.lint.command import lint_target
-    from marsmith.show import findings_table
 
     with status() as progress:
         findings = lint_target(target, progress, offline=offline)
@@ -49,9 +49,9 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Prove that an archive is, byte for byte, what was built; with a key, also who signed it, but not when."""
-    from marsmith.proof import Pins
-    from marsmith.show import problems_table
-    from marsmith.verify import verify as verify_archive
+    from marsmith.cli.tables import problems_table
+    from marsmith.mar.proof import Pins
+    from marsmith.mar.verify import verify as verify_archive
 
     pins = Pins(minimum_version, sha256)
     with bytes_bar(archive, "verifying") as progress:
@@ -87,7 +87,7 @@ def sign(
     as_json: AsJson = False,
 ) -> None:
     """Sign an archive in place, offline. An older signature is replaced."""
-    from marsmith.signing import sign as sign_archive
+    from marsmith.mar.signing import sign as sign_archive
 
     with bytes_bar(archive, "signing") as progress:
         key_id = sign_archive(archive, key, progress)
@@ -104,7 +104,7 @@ def keygen(
     as_json: AsJson = False,
 ) -> None:
     """Make an Ed25519 key pair for signing archives."""
-    from marsmith.keys import keygen as make_keys
+    from marsmith.mar.keys import keygen as make_keys
 
     public = make_keys(path)
     if as_json:
@@ -127,9 +127,9 @@ def replay(
     Without --server this runs the archive's code with your rights: name the --key that must have signed it, or use a
     container for an archive of a stranger. Python's network calls are refused there, other programs' are not.
     """
-    from marsmith.replay import in_worker, on_server, require_ok
-    from marsmith.show import outcomes_table
-    from marsmith.verify import verify as verify_archive
+    from marsmith.cli.tables import outcomes_table
+    from marsmith.evidence.replay import in_worker, on_server, require_ok
+    from marsmith.mar.verify import verify as verify_archive
 
     with status() as progress:
         progress("asking the golden requests")

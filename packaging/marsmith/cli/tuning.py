@@ -40,11 +40,12 @@ def tune(
 
     Ctrl-C shows what was measured so far.
     """
-    from marsmith.configuration import Ports
-    from marsmith.cores import available_cores
+    from marsmith.cli import tune_report
     from marsmith.errors import TuneError
-    from marsmith.recipe import Recipe, recipe_file
-    from marsmith.tune import edit, report
+    from marsmith.ground.cores import available_cores
+    from marsmith.recipe.recipe import Recipe, recipe_file
+    from marsmith.torchserve.configuration import Ports
+    from marsmith.tune import edit
     from marsmith.tune.inputs import inputs as inputs_of
     from marsmith.tune.measure import Bench, told
     from marsmith.tune.recommend import recommend
@@ -76,11 +77,11 @@ def tune(
         interrupted = True
     found = recommend(tuning.rows)
     if as_json:
-        dump(report.document(tuning, found, asked.what))
+        dump(tune_report.document(tuning, found, asked.what))
     elif tuning.rows:
-        report.show(report.table(tuning.rows, found, setting_of(read, cores)), out)
-        out.print(report.legend(clients), soft_wrap=True)
-        out.print(report.summary(tuning, found), soft_wrap=True)
+        tune_report.show(tune_report.table(tuning.rows, found, setting_of(read, cores)), out)
+        out.print(tune_report.legend(clients), soft_wrap=True)
+        out.print(tune_report.summary(tuning, found), soft_wrap=True)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
     if found is None:

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import yaml
 
-from marsmith import mar
 from marsmith.container.settings import Settings
 from marsmith.errors import ArchiveError, ContainerError
-from marsmith.store import fill, model_name
-from marsmith.unpacked import verify_unpacked
-from marsmith.untrusted import mapping
+from marsmith.ground.untrusted import mapping
+from marsmith.mar import mar
+from marsmith.mar.unpacked import verify_unpacked
+from marsmith.torchserve.store import fill, model_name
 
 # Nobody but this user's processes reads or writes there.
 PRIVATE_MODE = 0o700

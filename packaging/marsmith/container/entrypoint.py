@@ -16,9 +16,9 @@ from marsmith.container import plan as planning
 from marsmith.container.cpu import read_cpu
 from marsmith.container.settings import Settings
 from marsmith.container.supervise import supervise
-from marsmith.cores import available_cores
 from marsmith.errors import ContainerError, MarsmithError
-from marsmith.server import LOG_CONFIG
+from marsmith.ground.cores import available_cores
+from marsmith.torchserve.server import LOG_CONFIG
 
 SERVE = "serve"
 

@@ -31,8 +31,8 @@ from aiohttp import web
 from marsmith.container.admission import admit_tree, dismiss
 from marsmith.container.settings import ANYWHERE, Settings
 from marsmith.errors import ContainerError, MarsmithError
-from marsmith.untrusted import json_value, mapping
-from marsmith.values import NAME_PATTERN
+from marsmith.ground.untrusted import json_value, mapping
+from marsmith.ground.values import NAME_PATTERN
 
 # A name and a path.
 MAX_LOAD_BYTES = 16 << 10

@@ -9,11 +9,11 @@ import sys
 
 import requests
 
-from marsmith.address import direct_session
-from marsmith.configuration import HOST
-from marsmith.container.describe import TIMEOUT_S, models
 from marsmith.container.settings import DRAINING, MODELS, Settings
 from marsmith.errors import MarsmithError
+from marsmith.rest.address import direct_session
+from marsmith.torchserve.configuration import HOST
+from marsmith.torchserve.management import TIMEOUT_S, models
 
 
 def main() -> int:

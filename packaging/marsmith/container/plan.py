@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from marsmith import mar
-from marsmith.configuration import UTF8, effective_config
 from marsmith.container.admission import admit_archive, admit_tree
 from marsmith.container.cpu import Cpu
 from marsmith.container.settings import DRAINING, MODELS, STORE, Settings
-from marsmith.cores import intra_op_threads
 from marsmith.errors import ArchiveError, ContainerError
-from marsmith.java import java_home
+from marsmith.ground.cores import intra_op_threads
+from marsmith.ground.untrusted import mapping
+from marsmith.mar import mar
 from marsmith.resources import worker_site
-from marsmith.store import startup_timeout_s, workers_of
-from marsmith.untrusted import mapping
+from marsmith.torchserve.configuration import UTF8, effective_config
+from marsmith.torchserve.java import java_home
+from marsmith.torchserve.store import startup_timeout_s, workers_of
 
 CONFIG, TEMPORARY, LOGS = "config.properties", "tmp", "logs"
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from marsmith import mar
-from marsmith.configuration import Ports
 from marsmith.errors import ContainerError
+from marsmith.mar import mar
+from marsmith.torchserve.configuration import Ports
 
 ANYWHERE = "0.0.0.0"  # noqa: S104 - a container's own network
 # Where SageMaker puts a model; elsewhere archives are baked in or mounted at MODEL_STORE.

@@ -13,9 +13,9 @@ from functools import partial
 
 import psutil
 
-from marsmith.container.describe import Model, models
 from marsmith.container.settings import DRAINING, Settings
 from marsmith.errors import ContainerError, ServerError
+from marsmith.torchserve.management import Model, models
 
 POLL_S = 0.25
 # Workers that used no CPU time for so many looks in a row, and have nothing queued, are idle.

@@ -7,18 +7,18 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from marsmith.advice import no_answer
-from marsmith.client import CONCURRENCY, NOT_SENT, STOPPED, Prediction, body_of, in_order, prediction_of
 from marsmith.deploy.aws import Aws
 from marsmith.deploy.resources import OBJECT_DIGITS
 from marsmith.deploy.settings import Endpoint
 from marsmith.deploy.state import objects
 from marsmith.errors import DeployError
-from marsmith.exchange import MAX_ANSWER_BYTES, Answer, TooLongError
-from marsmith.limits import MAX_INPUT_BYTES
-from marsmith.lines import decoded
-from marsmith.pace import TRIES, Pace, StoppedError, Try
-from marsmith.paths import read_regular
+from marsmith.ground.limits import MAX_INPUT_BYTES
+from marsmith.ground.lines import decoded
+from marsmith.ground.paths import read_regular
+from marsmith.rest.advice import no_answer
+from marsmith.rest.client import CONCURRENCY, NOT_SENT, STOPPED, Prediction, body_of, in_order, prediction_of
+from marsmith.rest.exchange import MAX_ANSWER_BYTES, Answer, TooLongError
+from marsmith.rest.pace import TRIES, Pace, StoppedError, Try
 
 # Source: the size of InvokeEndpoint's body in botocore's model of sagemaker-runtime (2017-05-13).
 MAX_BODY_BYTES = 6_291_456

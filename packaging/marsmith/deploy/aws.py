@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from marsmith.client import CONCURRENCY
 from marsmith.errors import DeployError, first_line
+from marsmith.rest.client import CONCURRENCY
 
 ATTEMPTS = 5
 DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403"}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlparse
 
+from marsmith.cli.tables import size
 from marsmith.deploy.aws import Aws, absent
 from marsmith.deploy.calls import Call, delete_config, delete_endpoint, delete_model
 from marsmith.deploy.execute import execute, target
@@ -14,8 +15,7 @@ from marsmith.deploy.settings import Endpoint
 from marsmith.deploy.state import State, read
 from marsmith.deploy.waiting import IN_TRANSIT, settle
 from marsmith.errors import DeployError
-from marsmith.progress import Progress
-from marsmith.show import size
+from marsmith.ground.progress import Progress
 
 WHY = "down was asked for"
 # The most keys that one DeleteObjects takes.

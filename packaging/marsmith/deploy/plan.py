@@ -11,7 +11,7 @@ from marsmith.deploy.calls import Call, deploying, tidying
 from marsmith.deploy.resources import Resources
 from marsmith.deploy.state import State, read
 from marsmith.errors import DeployError
-from marsmith.progress import Progress
+from marsmith.ground.progress import Progress
 
 AGAINST = "Compared with what there is:"
 UNCOMPARED = "As if there were nothing yet, because AWS was not asked ({why}):"

@@ -12,11 +12,11 @@ from pydantic import AfterValidator, Field, StrictBool, ValidationError, field_v
 
 from marsmith.deploy.images import inference_image, repository
 from marsmith.errors import DeployError
-from marsmith.limits import MAX_TEXT_BYTES
-from marsmith.lines import decoded
-from marsmith.paths import read_regular
-from marsmith.values import Count, FilePath, Named, Section
-from marsmith.wording import explained
+from marsmith.ground.limits import MAX_TEXT_BYTES
+from marsmith.ground.lines import decoded
+from marsmith.ground.paths import read_regular
+from marsmith.ground.values import Count, FilePath, Named, Section
+from marsmith.ground.wording import explained
 
 TABLE = "sagemaker"
 Settings = TypeVar("Settings", bound="Endpoint")

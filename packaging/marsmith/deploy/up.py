@@ -12,7 +12,7 @@ from marsmith.deploy.resources import Resources
 from marsmith.deploy.state import State, read
 from marsmith.deploy.waiting import IN_TRANSIT, StillChanging, require_in_service, settle
 from marsmith.errors import DeployError, MarsmithError
-from marsmith.progress import Progress
+from marsmith.ground.progress import Progress
 
 # Past these calls SageMaker works on its own: what they name is in use, and may not be deleted.
 HANDED_OVER = {"create_endpoint", "update_endpoint"}

@@ -11,7 +11,7 @@ from marsmith.deploy.calls import BEYOND_REPAIR
 from marsmith.deploy.policy import LOG_GROUP
 from marsmith.deploy.state import EndpointState, describe
 from marsmith.errors import DeployError
-from marsmith.progress import Progress
+from marsmith.ground.progress import Progress
 
 # As often as boto3's own waiters would be too seldom to be watched, and more often would be throttled.
 POLL_S = 10

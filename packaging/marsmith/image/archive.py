@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO, Any, Literal, cast
 
 from marsmith.errors import ImageError
-from marsmith.limits import MAX_PAPER_BYTES, MAX_RATIO, MAX_TOTAL_BYTES
-from marsmith.untrusted import json_value, mapping, strings
+from marsmith.ground.limits import MAX_PAPER_BYTES, MAX_RATIO, MAX_TOTAL_BYTES
+from marsmith.ground.untrusted import json_value, mapping, strings
 
 Format = Literal["OCI", "docker"]
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from marsmith.atomic import atomic
 from marsmith.errors import ImageError
+from marsmith.ground.atomic import atomic
+from marsmith.ground.progress import Progress, silent
 from marsmith.image.archive import Image, read_image
 from marsmith.image.context import DOCKERFILE, LOCK, write_context
 from marsmith.image.packages import is_record
@@ -23,7 +24,6 @@ from marsmith.image.sbom import image_sbom
 from marsmith.image.secrets import secret_in_line
 from marsmith.image.tools import Job, Tool, archive_command, build_command, export_command, find_tool
 from marsmith.image.tree import read_tree
-from marsmith.progress import Progress, silent
 from marsmith.resources import checkout
 
 # 1980-01-01, 00:00 UTC, as in the archives; https://reproducible-builds.org/specs/source-date-epoch/ overrules it.

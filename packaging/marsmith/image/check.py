@@ -10,6 +10,9 @@ from platform import machine
 
 from marsmith.container.settings import LONGEST_TIMEOUT_S, RESPONSE_TIMEOUT, STARTUP_TIMEOUT
 from marsmith.errors import ImageError
+from marsmith.ground.paths import is_file
+from marsmith.ground.progress import Progress, silent
+from marsmith.ground.untrusted import mapping, strings
 from marsmith.image import plan
 from marsmith.image.archive import Image, read_image
 from marsmith.image.chrooted import observe_chrooted
@@ -22,11 +25,8 @@ from marsmith.image.served import check_served
 from marsmith.image.static import check_static
 from marsmith.image.tools import export_command, find_tool
 from marsmith.image.tree import read_tree
-from marsmith.paths import is_file
-from marsmith.progress import Progress, silent
 from marsmith.resources import image_lock
-from marsmith.store import fill
-from marsmith.untrusted import mapping, strings
+from marsmith.torchserve.store import fill
 
 # What Linux calls the CPUs whose names in images are other ones.
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}

@@ -26,11 +26,11 @@ from typing import IO
 import psutil
 
 from marsmith.errors import ImageError, MarsmithError
+from marsmith.ground.progress import Progress, silent
 from marsmith.image import plan
 from marsmith.image.live import READY_TIMEOUT_S, Health, Run, last_line, observe
 from marsmith.image.running import END_TIMEOUT_S, run
 from marsmith.image.tools import Tool, command, isolation
-from marsmith.progress import Progress, silent
 
 HEALTH_TIMEOUT_S = 60
 POLL_S = 0.05

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from marsmith.errors import ImageError
-from marsmith.progress import Progress, silent
+from marsmith.ground.progress import Progress, silent
 from marsmith.resources import config_properties, dockerfile, image_lock
-from marsmith.store import fill
+from marsmith.torchserve.store import fill
 
 DOCKERFILE, LOCK = "Dockerfile.arm64", "packaging/requirements-arm64.lock"
 STORE, WHEELS, PACKAGE = "model-store", "wheels", "packaging/marsmith"

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from marsmith.errors import ImageError
+from marsmith.ground.limits import MAX_TOTAL_BYTES
 from marsmith.image.archive import Image, layer_members
 from marsmith.image.tree import File
-from marsmith.limits import MAX_TOTAL_BYTES
 
 
 def extract(image: Image, files: Mapping[Path, File]) -> None:

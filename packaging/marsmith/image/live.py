@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from marsmith.errors import MarsmithError
+from marsmith.evidence.replay import on_server
+from marsmith.ground.progress import Progress, silent
 from marsmith.image.results import Result
-from marsmith.progress import Progress, silent
-from marsmith.replay import on_server
 
 READY_TIMEOUT_S = 600
 # An emulator may multiply a hundred times slower than the CPU that it runs on.

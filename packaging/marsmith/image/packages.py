@@ -13,11 +13,11 @@ from packaging.markers import default_environment
 from packaging.utils import canonicalize_name
 
 from marsmith.errors import ImageError
+from marsmith.ground.limits import MAX_PAPER_BYTES
+from marsmith.ground.lines import requirements_text
+from marsmith.ground.paths import read_regular
 from marsmith.image.tree import Tree
-from marsmith.limits import MAX_PAPER_BYTES
-from marsmith.lines import requirements_text
 from marsmith.lint.requirements import lines
-from marsmith.paths import read_regular
 
 METADATA = re.compile(r"(?:^|/)(?:site|dist)-packages/[^/]+\.dist-info/METADATA$")
 PYTHON_DIRECTORY = re.compile(r"(?:^|/)lib/python(3\.\d+)/")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from marsmith.untrusted import printable
+from marsmith.ground.untrusted import printable
 
 # A note is what cannot be known of this image, or not from this file.
 Status = Literal["ok", "wrong", "note"]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from marsmith.errors import ImageError
-from marsmith.progress import Progress, silent
+from marsmith.ground.progress import Progress, silent
 
 END_TIMEOUT_S = 10
 # "STEP 3/9: RUN …" of buildah and podman, "#8 [runtime 3/9] RUN …" of buildx.

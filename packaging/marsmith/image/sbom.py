@@ -11,8 +11,8 @@ from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.model.tool import ToolRepository
 from packageurl import PackageURL
 
-from marsmith.bill import declared_licences, write_bill
 from marsmith.errors import ImageError
+from marsmith.evidence.components import declared_licences, write_bill
 from marsmith.image import plan
 from marsmith.image.archive import Image
 from marsmith.image.packages import PythonPackage, debian_packages, os_release, python_packages

@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from marsmith import mar
 from marsmith.container.settings import MODEL_STORE, SAGEMAKER_MODEL, YES
 from marsmith.errors import ImageError, MarsmithError
+from marsmith.ground.untrusted import strings
 from marsmith.image.archive import Image
 from marsmith.image.extract import extract
 from marsmith.image.results import Result, verdict
 from marsmith.image.tree import File, Tree
-from marsmith.store import model_name
-from marsmith.unpacked import verify_unpacked
-from marsmith.untrusted import strings
-from marsmith.verify import verify
+from marsmith.mar import mar
+from marsmith.mar.unpacked import verify_unpacked
+from marsmith.mar.verify import verify
+from marsmith.torchserve.store import model_name
 
 SUFFIX = ".mar"
 

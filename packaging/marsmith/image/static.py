@@ -8,13 +8,13 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_version
 
+from marsmith.ground.untrusted import mapping, strings
 from marsmith.image import elf, plan
 from marsmith.image.archive import Image
 from marsmith.image.packages import locked, python_packages
 from marsmith.image.results import Result, verdict
 from marsmith.image.secrets import secret_in_line, secret_variables
 from marsmith.image.tree import Tree
-from marsmith.untrusted import mapping, strings
 
 SETUID_SETGID, EXECUTABLE = 0o6000, 0o111
 SHELLS = ("sh", "bash", "dash")

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import IO, Literal
 
 from marsmith.errors import ImageError
+from marsmith.ground.limits import MAX_HEAD_BYTES, MAX_PAPER_BYTES, MAX_TEXT_BYTES
+from marsmith.ground.progress import Progress, silent
 from marsmith.image import elf
 from marsmith.image.archive import Image, layer_members
 from marsmith.image.secrets import secret_in
-from marsmith.limits import MAX_HEAD_BYTES, MAX_PAPER_BYTES, MAX_TEXT_BYTES
-from marsmith.progress import Progress, silent
 
 WHITEOUT, OPAQUE, RESERVED = ".wh.", ".wh..wh..opq", ".wh..wh."
 # Links that are followed for one name, as Linux has it.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from marsmith.lint.findings import Finding
     from marsmith.lint.tree import Tree
-    from marsmith.recipe import Recipe
+    from marsmith.recipe.recipe import Recipe
 
 __all__ = ["lint", "lint_archive", "lint_recipe"]
 
@@ -19,7 +19,7 @@ __all__ = ["lint", "lint_archive", "lint_recipe"]
 def lint(tree: Tree) -> list[Finding]:
     """All findings about the members of an archive that exists or is about to be packed, by code, then by place.
 
-    Nothing of the archive is imported or run, and no member is read further than marsmith.limits says.
+    Nothing of the archive is imported or run, and no member is read further than marsmith.ground.limits says.
     """
     from marsmith.lint.code import lint_code
     from marsmith.lint.config import lint_config

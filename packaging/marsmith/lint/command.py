@@ -5,16 +5,16 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+from marsmith.ground.paths import is_file
+from marsmith.ground.progress import Progress
 from marsmith.lint import lint, lint_recipe
 from marsmith.lint.findings import Finding
 from marsmith.lint.index import lint_index
 from marsmith.lint.manifest import read_manifest
 from marsmith.lint.requirements import requirements_member
 from marsmith.lint.tree import archive_tree
-from marsmith.manifest import requirements
-from marsmith.paths import is_file
-from marsmith.progress import Progress
-from marsmith.recipe import Recipe
+from marsmith.recipe.manifest import requirements
+from marsmith.recipe.recipe import Recipe
 
 
 def lint_target(target: Path, progress: Progress, *, offline: bool) -> list[Finding]:

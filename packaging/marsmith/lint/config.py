@@ -7,12 +7,12 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from marsmith import mar
-from marsmith.limits import MAX_YAML_BYTES
+from marsmith.ground.limits import MAX_YAML_BYTES
+from marsmith.ground.yamls import Document, YamlFault, load
 from marsmith.lint.findings import Finding
 from marsmith.lint.manifest import named
 from marsmith.lint.tree import Tree
-from marsmith.yamls import Document, YamlFault, load
+from marsmith.mar import mar
 
 # The least value of each key that is a whole number. Below it TorchServe takes a default, and for maxBatchDelay 100.
 INTEGERS = {

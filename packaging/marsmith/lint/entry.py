@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from marsmith import mar
 from marsmith.lint.findings import Finding
 from marsmith.lint.modules import Modules, bindings, classes
 from marsmith.lint.tree import Tree
+from marsmith.mar import mar
 
 # ts/torch_handler: what the manifest may name without a file. Those of the first group load `serializedFile`.
 LOADING_HANDLERS = (

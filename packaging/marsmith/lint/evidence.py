@@ -12,7 +12,6 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from marsmith.assumptions import assumed
 from marsmith.lint import servers
 from marsmith.lint.bundles import Bundles
 from marsmith.lint.importing import Imports, top_names
@@ -20,6 +19,7 @@ from marsmith.lint.modules import Modules, last_name
 from marsmith.lint.packages import installed, provided, unknown
 from marsmith.lint.requirements import brings_unnamed, required, requirements_member
 from marsmith.lint.tree import Tree
+from marsmith.mar.assumptions import assumed
 
 # Words of a command that installs packages when the handler runs it.
 INSTALLERS = frozenset({"pip", "pip3", "conda", "uv"})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from marsmith.errors import LintError
-from marsmith.untrusted import printable
+from marsmith.ground.untrusted import printable
 
 Severity = Literal["error", "warning"]
 # Of many errors, a refusal says the first ones; `marsmith lint` shows them all.

@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from marsmith.ground.placeholders import instead_of_data, placeholder
 from marsmith.lint.entry import LOADING_HANDLERS, Handler
 from marsmith.lint.findings import Finding
 from marsmith.lint.manifest import named
 from marsmith.lint.modules import Modules, classes, last_name
 from marsmith.lint.pickles import kind_of
 from marsmith.lint.tree import Tree
-from marsmith.placeholders import instead_of_data, placeholder
 
 # With a model file it is a state dict of any name.
 SUFFIXES_WITHOUT_MODEL_FILE = (".pt", ".onnx", ".so")

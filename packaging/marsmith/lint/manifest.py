@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from marsmith import mar
+from marsmith.ground.values import NAME_PATTERN
 from marsmith.lint.findings import Finding
 from marsmith.lint.tree import Tree
-from marsmith.values import NAME_PATTERN
+from marsmith.mar import mar
 
 RUNTIMES = ("python", "python3", "LSP")
 # The keys that name a member.

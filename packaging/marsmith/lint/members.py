@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from marsmith import mar
-from marsmith.limits import MAX_HEAD_BYTES, MAX_MEMBERS, MAX_TEXT_BYTES, MAX_TOTAL_BYTES, MAX_YAML_BYTES
+from marsmith.ground.limits import MAX_HEAD_BYTES, MAX_MEMBERS, MAX_TEXT_BYTES, MAX_TOTAL_BYTES, MAX_YAML_BYTES
+from marsmith.ground.placeholders import placeholder
 from marsmith.lint.findings import Finding
 from marsmith.lint.names import lint_names
 from marsmith.lint.pickles import lint_pickle
 from marsmith.lint.secrets import lint_secret
 from marsmith.lint.tree import Tree
-from marsmith.placeholders import placeholder
+from marsmith.mar import mar
 
 # The texts that lint parses, and how much of one it takes.
 PARSED_BYTES = {".py": MAX_TEXT_BYTES, ".yaml": MAX_YAML_BYTES, ".yml": MAX_YAML_BYTES}

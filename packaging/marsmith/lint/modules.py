@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from marsmith.limits import MAX_PARSED_BYTES, MAX_TEXT_BYTES
+from marsmith.ground.limits import MAX_PARSED_BYTES, MAX_TEXT_BYTES
 from marsmith.lint.findings import Finding
 from marsmith.lint.tree import Tree
 

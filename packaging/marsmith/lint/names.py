@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
+from marsmith.ground.names import folded, unsafe
 from marsmith.lint.findings import Finding
-from marsmith.names import folded, unsafe
 
 LEFTOVERS = frozenset(
     {"__pycache__", "__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini", ".git", ".gitignore", ".gitattributes", ".svn"}

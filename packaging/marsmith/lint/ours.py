@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from marsmith import mar
-from marsmith.limits import MAX_GOLDEN_BYTES
+from marsmith.ground.limits import MAX_GOLDEN_BYTES
+from marsmith.ground.serving import Serving
 from marsmith.lint.findings import Finding
 from marsmith.lint.tree import Tree
-from marsmith.serving import Serving
+from marsmith.mar import mar
 
 
 def lint_ours(tree: Tree, manifest: Mapping[str, Any]) -> list[Finding]:

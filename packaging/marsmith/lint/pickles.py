@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Literal
 
-from marsmith.layout import LOCAL, LOCAL_SIGNATURE
 from marsmith.lint.findings import Finding
+from marsmith.mar.records import LOCAL, LOCAL_SIGNATURE
 
 Kind = Literal["pickle", "torchscript"]
 

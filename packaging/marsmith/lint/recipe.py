@@ -11,11 +11,10 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from marsmith.calibration import calibration_files
-from marsmith.checkpoint import HUB_ID, resolve
 from marsmith.errors import CheckpointError, RecipeError
-from marsmith.foreign import Foreign, foreign
-from marsmith.limits import MAX_HEAD_BYTES, MAX_SAMPLE_BYTES
+from marsmith.ground.limits import MAX_HEAD_BYTES, MAX_SAMPLE_BYTES
+from marsmith.ground.paths import is_dir, is_file, leads_out
+from marsmith.ground.placeholders import what_stands_at
 from marsmith.lint import lint
 from marsmith.lint.explaining import lint_explaining
 from marsmith.lint.findings import Finding
@@ -28,11 +27,12 @@ from marsmith.lint.pickles import kind_of
 from marsmith.lint.requirements import is_servers_own, required
 from marsmith.lint.sources import lint_sources
 from marsmith.lint.tree import Tree
-from marsmith.paths import is_dir, is_file, leads_out
-from marsmith.placeholders import what_stands_at
-from marsmith.planned import code, extra_files, nutrition, planned
-from marsmith.recipe import Recipe, package_of
-from marsmith.weights import PICKLED_WEIGHTS, WEIGHTS, WEIGHTS_INDEX
+from marsmith.recipe.calibration import calibration_files
+from marsmith.recipe.checkpoint import HUB_ID, resolve
+from marsmith.recipe.foreign import Foreign, foreign
+from marsmith.recipe.members import code, extra_files, nutrition, planned
+from marsmith.recipe.recipe import Recipe, package_of
+from marsmith.recipe.weights import PICKLED_WEIGHTS, WEIGHTS, WEIGHTS_INDEX
 
 # What transformers and tokenizers read of a checkpoint's directory.
 READ = (

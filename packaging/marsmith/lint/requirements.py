@@ -13,10 +13,10 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
-from marsmith import mar
 from marsmith.lint.findings import Finding
 from marsmith.lint.manifest import named
 from marsmith.lint.tree import Tree
+from marsmith.mar import mar
 
 # What no server starts a worker without; --target would download it again and hide it (pytorch/serve#2238).
 INDISPENSABLE = frozenset({"torch", "torchserve"})

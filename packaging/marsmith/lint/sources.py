@@ -7,11 +7,11 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from marsmith.limits import MAX_TEXT_BYTES
+from marsmith.ground.limits import MAX_TEXT_BYTES
+from marsmith.ground.names import unsafe
 from marsmith.lint.findings import Finding
 from marsmith.lint.names import lint_case
 from marsmith.lint.secrets import lint_secret
-from marsmith.names import unsafe
 
 
 def lint_sources(root: Path, files: Iterable[Path]) -> list[Finding]:

@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from marsmith import mar
-from marsmith.bombs import check_limits
-from marsmith.directory import read_directory
-from marsmith.limits import MAX_HEAD_BYTES, MAX_TEXT_BYTES
-from marsmith.lines import requirements_text
-from marsmith.paths import open_regular
-from marsmith.problems import Problem, Unreadable
-from marsmith.proof import Seen
-from marsmith.structure import read_members
+from marsmith.ground.limits import MAX_HEAD_BYTES, MAX_TEXT_BYTES
+from marsmith.ground.lines import requirements_text
+from marsmith.ground.paths import open_regular
+from marsmith.mar import mar
+from marsmith.mar.bombs import check_limits
+from marsmith.mar.directory import read_directory
+from marsmith.mar.problems import Problem, Unreadable
+from marsmith.mar.proof import Seen
+from marsmith.mar.structure import read_members
 
 # Everything that a damaged, encrypted or vanished member was seen to raise when it is read.
 READ_ERRORS = (OSError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from pathlib import Path, PurePosixPath
 
-from marsmith import mar
 from marsmith.errors import TargetError
-from marsmith.network import Engine
-from marsmith.recipe import Recipe
+from marsmith.mar import mar
+from marsmith.network.choose import Engine
+from marsmith.recipe.recipe import Recipe
 from marsmith.targets.packed import Packed
 from marsmith.targets.tarball import write_tar_gz
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from marsmith import mar
+from marsmith.mar import mar
 from marsmith.targets.tarball import whole, write_tar
 
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"

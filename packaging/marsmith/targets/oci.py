@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from marsmith import mar
-from marsmith.network import Engine
-from marsmith.planned import MODEL
-from marsmith.recipe import Recipe
-from marsmith.serving import Precision
+from marsmith.ground.serving import Precision
+from marsmith.mar import mar
+from marsmith.network.choose import Engine
+from marsmith.recipe.members import MODEL
+from marsmith.recipe.recipe import Recipe
 from marsmith.targets.layout import Descriptor, Layout
 from marsmith.targets.packed import Packed
 

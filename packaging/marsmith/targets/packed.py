@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from marsmith import mar
-from marsmith.network import Engine
-from marsmith.recipe import Recipe
+from marsmith.mar import mar
+from marsmith.network.choose import Engine
+from marsmith.recipe.recipe import Recipe
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from pathlib import Path, PurePosixPath
 
-from marsmith import mar
-from marsmith.network import Engine
-from marsmith.recipe import Recipe
-from marsmith.serving import dump_json
+from marsmith.ground.serving import dump_json
+from marsmith.mar import mar
+from marsmith.network.choose import Engine
+from marsmith.recipe.recipe import Recipe
 from marsmith.targets.packed import Packed
 from marsmith.targets.tarball import write_tar_gz
 

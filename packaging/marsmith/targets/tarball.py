@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
-from marsmith import mar
-from marsmith.atomic import atomic
 from marsmith.errors import ArchiveError
+from marsmith.ground.atomic import atomic
+from marsmith.mar import mar
 
 # The first of January 1980 in seconds, as in a .mar; some readers complain about 1970.
 INSTANT_S = 315_532_800

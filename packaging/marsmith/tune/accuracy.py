@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from marsmith import accuracy as gate
-from marsmith import mar
-from marsmith.replay import Outcome
+from marsmith.evidence import accuracy as gate
+from marsmith.evidence.replay import Outcome
+from marsmith.mar import mar
 
 
 @dataclass(frozen=True, slots=True)

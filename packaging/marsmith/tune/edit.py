@@ -15,10 +15,10 @@ from tomlkit.container import Container
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AbstractTable, AoT, Table
 
-from marsmith.atomic import atomic
 from marsmith.errors import RecipeError
-from marsmith.lines import decoded
-from marsmith.recipe import Recipe
+from marsmith.ground.atomic import atomic
+from marsmith.ground.lines import decoded
+from marsmith.recipe.recipe import Recipe
 
 WRITE_BITS = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 

@@ -6,14 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from marsmith import golden
-from marsmith.client import CONCURRENCY, Client, body_of
+from marsmith.cli.predicting import lines
 from marsmith.errors import ClientError, TuneError
-from marsmith.paths import is_dir, is_file
-from marsmith.predict import lines
-from marsmith.recipe import Recipe
+from marsmith.evidence import golden
+from marsmith.ground.paths import is_dir, is_file
+from marsmith.ground.untrusted import printable
+from marsmith.recipe.recipe import Recipe
+from marsmith.rest.client import CONCURRENCY, Client, body_of
 from marsmith.tune.load import Body
-from marsmith.untrusted import printable
 
 # Images of a directory are held in memory: as many as this takes.
 MAX_BYTES = 256_000_000

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from marsmith.configuration import HOST
+from marsmith.torchserve.configuration import HOST
 
 # A request that takes longer is given up, so that the loop always ends.
 TIMEOUT_S = 60.0

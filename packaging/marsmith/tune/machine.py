@@ -6,7 +6,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from marsmith.cores import available_cores
+from marsmith.ground.cores import available_cores
 
 PACKAGES = ("marsmith", "torchserve", "onnxruntime", "torch", "tokenizers", "pillow", "numpy")
 

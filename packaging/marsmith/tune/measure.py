@@ -10,14 +10,16 @@ from pathlib import Path, PurePosixPath
 
 import psutil
 
-from marsmith import manifest, mar, replay
-from marsmith.client import Client
-from marsmith.configuration import Ports
-from marsmith.cores import intra_op_threads
 from marsmith.errors import TuneError
-from marsmith.progress import Progress
-from marsmith.recipe import Recipe, Serving
-from marsmith.server import Server
+from marsmith.evidence import replay
+from marsmith.ground.cores import intra_op_threads
+from marsmith.ground.progress import Progress
+from marsmith.mar import mar
+from marsmith.recipe import manifest
+from marsmith.recipe.recipe import Recipe, Serving
+from marsmith.rest.client import Client
+from marsmith.torchserve.configuration import Ports
+from marsmith.torchserve.server import Server
 from marsmith.tune.accuracy import Accuracy, accuracy
 from marsmith.tune.inputs import Inputs
 from marsmith.tune.load import NO_ANSWER, Load, closed_loop

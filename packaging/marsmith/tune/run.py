@@ -7,10 +7,10 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from marsmith import mar
 from marsmith.builder import NO_CHECKPOINT, build
 from marsmith.errors import MarsmithError, TuneError
-from marsmith.recipe import Recipe
+from marsmith.mar import mar
+from marsmith.recipe.recipe import Recipe
 from marsmith.tune.edit import edited
 from marsmith.tune.measure import Bench, Row, serving
 from marsmith.tune.recommend import eligible

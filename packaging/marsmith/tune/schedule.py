@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
-from marsmith.progress import Progress
+from marsmith.ground.progress import Progress
 
 Kind = Literal["build", "setting"]
 # Seconds of a build of a small checkpoint, and of a server's start and end.

@@ -15,9 +15,9 @@ from itertools import product
 from typing import get_args
 
 from marsmith.builder import NO_CHECKPOINT
-from marsmith.cores import intra_op_threads
 from marsmith.errors import TuneError
-from marsmith.recipe import Recipe
+from marsmith.ground.cores import intra_op_threads
+from marsmith.recipe.recipe import Recipe
 
 BATCH_SIZES = (1, 8, 16, 32)
 DELAYS_MS = (1, 5)

@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from marsmith import mar
 from marsmith.archiver import ENDINGS
+from marsmith.mar import mar
 from tests.packaging.archiver.packing import HANDLER
 
 Tree = Mapping[str, bytes]

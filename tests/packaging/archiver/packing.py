@@ -11,11 +11,11 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from marsmith import mar
 from marsmith.archiver import Archived, archive
 from marsmith.cli.archiver import COMMAND
 from marsmith.cli.archiver import archive as command
 from marsmith.errors import ArchiveError, LintError
+from marsmith.mar import mar
 
 APP = typer.Typer(add_completion=False)
 APP.command(**COMMAND)(command)

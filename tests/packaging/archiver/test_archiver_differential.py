@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, example, given, settings
 from model_archiver.model_archiver_config import ModelArchiverConfig
 from model_archiver.model_packaging import generate_model_archive
 
-from marsmith import mar
 from marsmith.archiver import ENDINGS, archive
 from marsmith.errors import MarsmithError
+from marsmith.mar import mar
 from tests.packaging.archiver.cases import (
     CASES,
     INPUTS,

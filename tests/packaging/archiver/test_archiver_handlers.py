@@ -50,7 +50,7 @@ def test_the_cpp_runtime_takes_shared_objects(here: Path, handler: str, members:
 
 def test_a_worker_loads_a_function_of_a_file_with_its_ending(here: Path) -> None:
     """torch-model-archiver refuses FILE.py:FUNCTION, and TorchServe's model loader takes it."""
-    from marsmith.worker import Worker, WorkerRequest
+    from marsmith.torchserve.worker import Worker, WorkerRequest
 
     write(here / "shout.py", "def shout(data, context):\n    return [row['body'].upper() for row in data or []]\n")
     with Worker(pack(handler="shout.py:shout").path) as worker:

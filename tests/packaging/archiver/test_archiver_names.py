@@ -6,8 +6,8 @@ import pytest
 
 from marsmith.archiver import archive
 from marsmith.errors import ArchiveError, LintError, MarsmithError, RecipeError
-from marsmith.names import unsafe
-from marsmith.recipe import Recipe
+from marsmith.ground.names import unsafe
+from marsmith.recipe.recipe import Recipe
 from tests.packaging.lint.trees import HANDLER
 
 DEVICES = ["CON", "con", "NUL", "Aux", "prn", "COM1", "lpt9", "nul.v2", "CON.1.0"]

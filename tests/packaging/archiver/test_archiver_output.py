@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from marsmith import mar
-from marsmith.keys import keygen
-from marsmith.signing import sign
-from marsmith.verify import verify
+from marsmith.mar import mar
+from marsmith.mar.keys import keygen
+from marsmith.mar.signing import sign
+from marsmith.mar.verify import verify
 from tests.packaging.archiver.packing import ENDINGS, FORMATS, MIB, contents, manifest, names, pack, write
 
 

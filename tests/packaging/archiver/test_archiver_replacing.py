@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import marsmith.lint
-from marsmith import mar
 from marsmith.archiver import Archived
 from marsmith.errors import ArchiveError
 from marsmith.lint.findings import Finding
+from marsmith.mar import mar
 from tests.packaging.archiver.packing import ENDINGS, FORMATS, HANDLER, contents, names, pack, refused, write
 
 

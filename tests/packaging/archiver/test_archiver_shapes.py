@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from marsmith.cli.tables import card
 from marsmith.errors import ArchiveError, LintError
 from marsmith.inspection import inspect
 from marsmith.lint import lint_archive
 from marsmith.lint.findings import Finding
-from marsmith.show import card
 from tests.packaging.archiver.faults import FAULTS
 from tests.packaging.archiver.packing import manifest, pack, refused, run_command, write
 from tests.packaging.archiver.shape import BODY, Fault, Shape
@@ -83,7 +83,7 @@ def test_only_a_name_can_be_assumed(here: Path, name: str) -> None:
 
 @pytest.mark.parametrize("value", ["x", {"assumed": "x"}, {"assumed": ["../x", 1, None]}, {"lint": ["warn"]}, None])
 def test_a_record_that_somebody_else_wrote_is_not_believed(value: object) -> None:
-    from marsmith.assumptions import assumed, lint_was_overruled
+    from marsmith.mar.assumptions import assumed, lint_was_overruled
 
     assert assumed({"packing": value}) == []
     assert not lint_was_overruled({"packing": value})

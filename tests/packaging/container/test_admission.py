@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from marsmith import mar
 from marsmith.builder import Built
 from marsmith.container import admission
 from marsmith.container.admission import admit_archive, admit_tree, dismiss
 from marsmith.container.plan import admit_models
 from marsmith.container.settings import Settings
 from marsmith.errors import ArchiveError, ContainerError, VerifyError
-from marsmith.keys import keygen
-from marsmith.signing import sign
-from marsmith.store import startup_timeout_s
-from marsmith.unpacked import verify_unpacked
+from marsmith.mar import mar
+from marsmith.mar.keys import keygen
+from marsmith.mar.signing import sign
+from marsmith.mar.unpacked import verify_unpacked
+from marsmith.torchserve.store import startup_timeout_s
 
 
 @pytest.fixture

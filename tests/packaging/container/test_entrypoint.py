@@ -14,10 +14,10 @@ import pytest
 import requests
 
 import marsmith
-from marsmith import mar
 from marsmith.builder import Built
 from marsmith.container.entrypoint import main
-from marsmith.replay import on_server
+from marsmith.evidence.replay import on_server
+from marsmith.mar import mar
 from tests.packaging.container.processes import alive, descendants, kill
 from tests.packaging.ports import free_ports
 

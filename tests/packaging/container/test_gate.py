@@ -9,11 +9,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import requests
 
-from marsmith import mar
 from marsmith.builder import Built
 from marsmith.container.gate import MAX_LOAD_BYTES, Gate
 from marsmith.container.settings import Settings
 from marsmith.errors import ContainerError
+from marsmith.mar import mar
 from tests.packaging.ports import free_ports
 
 TIMEOUT_S = 30

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 import requests
 
-from marsmith import mar
 from marsmith.builder import Built
-from marsmith.keys import keygen
-from marsmith.signing import sign
+from marsmith.mar import mar
+from marsmith.mar.keys import keygen
+from marsmith.mar.signing import sign
 from tests.packaging.container.processes import kill
 from tests.packaging.ports import free_ports
 

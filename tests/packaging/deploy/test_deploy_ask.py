@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from botocore.stub import Stubber
 
-from marsmith.client import NOT_SENT
 from marsmith.deploy.ask import MAX_BODY_BYTES, Asker, target_model
 from marsmith.deploy.aws import Aws
 from marsmith.deploy.settings import Endpoint
 from marsmith.errors import DeployError
+from marsmith.rest.client import NOT_SENT
 from tests.packaging.deploy.cloud import BUCKET, NAME, Cloud
 from tests.packaging.deploy.test_deploy_up import up, wanted
 

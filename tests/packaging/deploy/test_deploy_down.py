@@ -10,7 +10,7 @@ from marsmith.deploy.aws import Aws
 from marsmith.deploy.down import Down
 from marsmith.deploy.settings import Endpoint
 from marsmith.errors import DeployError
-from marsmith.progress import silent
+from marsmith.ground.progress import silent
 from tests.packaging.deploy.cloud import BUCKET, NAME, Cloud, statuses
 from tests.packaging.deploy.test_deploy_up import NOTHING, up, wanted
 

@@ -12,7 +12,7 @@ from marsmith.deploy.ask import Asker
 from marsmith.deploy.aws import Aws
 from marsmith.deploy.plan import plan
 from marsmith.deploy.settings import Endpoint
-from marsmith.progress import silent
+from marsmith.ground.progress import silent
 from tests.packaging.deploy.cloud import BUCKET, NAME, ROLE, Cloud
 from tests.packaging.deploy.test_deploy_up import up, wanted
 

@@ -8,7 +8,7 @@ import pytest
 from marsmith.deploy.resources import resources
 from marsmith.deploy.settings import Deployment, Endpoint, load
 from marsmith.errors import DeployError
-from marsmith.progress import silent
+from marsmith.ground.progress import silent
 from tests.packaging.deploy.cloud import BUCKET, IMAGE, NAME, REGION, ROLE
 
 

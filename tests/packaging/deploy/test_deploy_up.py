@@ -16,7 +16,7 @@ from marsmith.deploy.resources import Resources, resources
 from marsmith.deploy.settings import Deployment, load
 from marsmith.deploy.up import Interrupted, Up
 from marsmith.errors import DeployError
-from marsmith.progress import silent
+from marsmith.ground.progress import silent
 from tests.packaging.deploy.cloud import BUCKET, NAME, REGION, ROLE, Cloud, statuses
 from tests.packaging.deploy.test_deploy_settings import options
 

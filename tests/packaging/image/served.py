@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from marsmith import mar
+from marsmith.mar import mar
 from tests.packaging.forgery import members
 
 SERVER = """

@@ -8,10 +8,10 @@ import pytest
 from marsmith.builder import Built
 from marsmith.errors import ImageError
 from marsmith.image.check import Options, check
+from tests.packaging.cli.test_cli import marsmith, sentence
 from tests.packaging.image.fake_tools import FakeTools
 from tests.packaging.image.images import LOCK, Files, Member, docker_archive, good, oci_archive
 from tests.packaging.image.served import small_archive
-from tests.packaging.test_cli import marsmith, sentence
 
 
 @pytest.fixture

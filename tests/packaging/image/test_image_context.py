@@ -38,7 +38,7 @@ def test_the_context_holds_exactly_what_the_dockerfile_copies(papers: Path, cont
     modules = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py")}
     assert {path.relative_to(package) for path in package.rglob("*.py")} == modules
     assert not [path for path in package.rglob("*") if path.name in ("__pycache__", "_data") or path.suffix == ".pyc"]
-    assert (package / "log4j2.xml").is_file()
+    assert (package / "torchserve" / "log4j2.xml").is_file()
 
 
 def test_archives_have_their_models_names(

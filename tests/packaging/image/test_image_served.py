@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from marsmith import mar
 from marsmith.image.archive import read_image
 from marsmith.image.results import Result
 from marsmith.image.served import Served, check_served
 from marsmith.image.tree import read_tree
-from marsmith.keys import keygen
-from marsmith.signing import sign
+from marsmith.mar import mar
+from marsmith.mar.keys import keygen
+from marsmith.mar.signing import sign
 from tests.packaging.forgery import content, members
 from tests.packaging.image.images import CONFIG, DIRECTORY, Files, Member, docker_archive, hard_link, link
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from marsmith.errors import LintError
+from marsmith.ground.untrusted import MAX_SHOWN_CHARACTERS
 from marsmith.lint.findings import RULES, Finding, refuse, rules_table
-from marsmith.untrusted import MAX_SHOWN_CHARACTERS
 
 ROOT = Path(__file__).parents[3]
 SOURCES = sorted((ROOT / "packaging/marsmith/lint").glob("*.py"))

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marsmith.limits import MAX_MEMBERS, MAX_TEXT_BYTES, MAX_TOTAL_BYTES, MAX_YAML_BYTES
+from marsmith.ground.limits import MAX_MEMBERS, MAX_TEXT_BYTES, MAX_TOTAL_BYTES, MAX_YAML_BYTES
+from marsmith.ground.names import unsafe
 from marsmith.lint import lint
 from marsmith.lint.findings import RULES
 from marsmith.lint.members import lint_members
 from marsmith.lint.tree import Tree
-from marsmith.names import unsafe
 from tests.packaging.lint.trees import codes, lint_with, only
 
 

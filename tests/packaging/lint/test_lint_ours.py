@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from marsmith.ground.serving import Options, Serving, TextSettings
 from marsmith.lint import lint
 from marsmith.lint.tree import Tree
-from marsmith.serving import Options, Serving, TextSettings
 from tests.packaging.lint.trees import MANIFEST, SOUND, codes, only, tree
 
 SERVING = Serving(
@@ -99,7 +99,7 @@ def test_no_labels_are_found() -> None:
 
 def test_a_sample_too_large_for_the_handlers_is_too_large_for_lint() -> None:
     from handlers.settings import Options as HandlerOptions
-    from marsmith.limits import MAX_SAMPLE_BYTES
+    from marsmith.ground.limits import MAX_SAMPLE_BYTES
 
     assert HandlerOptions().max_image_bytes == MAX_SAMPLE_BYTES
     assert Path("model/serving.json").name == "serving.json"

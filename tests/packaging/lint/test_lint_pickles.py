@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save as save_safetensors
 
-from marsmith.limits import MAX_HEAD_BYTES
+from marsmith.ground.limits import MAX_HEAD_BYTES
 from marsmith.lint.pickles import kind_of
 from tests.packaging.lint.trees import codes, lint_with, only
 

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from marsmith.errors import RecipeError
-from marsmith.limits import MAX_SAMPLE_BYTES
+from marsmith.ground.limits import MAX_SAMPLE_BYTES
 from marsmith.lint import lint_recipe
 from tests.packaging.lint.test_lint_secrets import TOKENS
 from tests.packaging.lint.trees import codes, only
@@ -153,7 +153,7 @@ def test_linting_imports_no_torch_and_the_package_alone_no_pydantic(checkpoint: 
     recipe = write_recipe(checkpoint)
     code = (
         "import sys, pathlib, marsmith.lint\n"
-        "assert not {'pydantic', 'yaml', 'marsmith.mar'} & set(sys.modules)\n"
+        "assert not {'pydantic', 'yaml', 'marsmith.mar.mar'} & set(sys.modules)\n"
         f"marsmith.lint.lint_recipe(pathlib.Path({str(recipe)!r}))\n"
         "assert not {'torch', 'transformers', 'onnx', 'onnxruntime'} & set(sys.modules)\n"
     )

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from marsmith import golden
-from marsmith.worker import Worker, WorkerRequest
+from marsmith.evidence import golden
+from marsmith.torchserve.worker import Worker, WorkerRequest
 
 # What no text model reads.
 PICTURE = (b"\x89PNG\r\n\x1a\n", "image/png")

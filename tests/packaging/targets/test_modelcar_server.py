@@ -14,8 +14,8 @@ import requests
 from marsmith.builder import Built
 from marsmith.image.archive import read_image
 from marsmith.image.tree import read_tree
-from marsmith.java import java_home
-from marsmith.processes import Guarded
+from marsmith.torchserve.java import java_home
+from marsmith.torchserve.processes import Guarded
 from tests.packaging.ports import free_ports
 from tests.packaging.targets.files import artefact
 from tests.packaging.targets.test_sagemaker_server import TIMEOUT_S, ask, wait_ready

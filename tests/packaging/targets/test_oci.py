@@ -11,7 +11,7 @@ import pytest
 from marsmith.builder import Built
 from marsmith.image.archive import read_image
 from marsmith.image.tree import read_tree
-from marsmith.unpacked import verify_unpacked
+from marsmith.mar.unpacked import verify_unpacked
 from tests.packaging.targets.files import artefact
 
 

@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from marsmith.builder import Built
-from marsmith.java import java_home
+from marsmith.torchserve.java import java_home
 from tests.packaging.container.processes import kill
 from tests.packaging.ports import free_ports
 from tests.packaging.targets.answers import PICTURE, difference, golden_payloads, of_the_archive

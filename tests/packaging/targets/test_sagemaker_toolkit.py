@@ -6,9 +6,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from marsmith import mar
 from marsmith.builder import Built
-from marsmith.worker import Worker, WorkerAnswer, WorkerRequest
+from marsmith.mar import mar
+from marsmith.torchserve.worker import Worker, WorkerAnswer, WorkerRequest
 from tests.packaging.targets.answers import PICTURE, difference, golden_payloads, of_the_archive
 
 # The toolkit's start puts code/ on the Python path; and the worker's test bench wants the handler in the manifest.

@@ -8,16 +8,16 @@ from pathlib import Path, PurePosixPath
 import pytest
 from typer.testing import CliRunner
 
-from marsmith import mar
 from marsmith.builder import Built, build
 from marsmith.cli import app
 from marsmith.container.plan import admit_models
 from marsmith.container.settings import Settings
 from marsmith.errors import ArchiveError, TargetError, VerifyError
-from marsmith.recipe import Recipe
+from marsmith.mar import mar
+from marsmith.mar.unpacked import verify_unpacked
+from marsmith.recipe.recipe import Recipe
 from marsmith.targets import djl
 from marsmith.targets.tarball import write_tar_gz
-from marsmith.unpacked import verify_unpacked
 from tests.packaging.targets.files import TARGETS, artefact
 from tests.tiny import write_recipe
 

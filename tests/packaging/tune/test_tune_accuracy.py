@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from marsmith import accuracy as gate
-from marsmith import mar
-from marsmith.client import Prediction
-from marsmith.replay import Outcome
+from marsmith.evidence import accuracy as gate
+from marsmith.evidence.replay import Outcome
+from marsmith.mar import mar
+from marsmith.rest.client import Prediction
 from marsmith.tune.accuracy import Accuracy, accuracy
 
 EXPECTED = {"label": "good", "score": 0.75, "scores": {"good": 0.75, "bad": 0.25}}

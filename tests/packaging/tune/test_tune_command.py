@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from marsmith.recipe import Recipe
+from marsmith.recipe.recipe import Recipe
 from tests.packaging.ports import free_ports
 
 TIMEOUT_S = 400

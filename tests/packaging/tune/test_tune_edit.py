@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from marsmith.errors import RecipeError
-from marsmith.recipe import Recipe, Serving
+from marsmith.recipe.recipe import Recipe, Serving
 from marsmith.tune.edit import check_editable, edited, write
 
 RECIPE = """\

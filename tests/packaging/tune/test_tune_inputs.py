@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from marsmith.client import Client
 from marsmith.errors import TuneError
-from marsmith.recipe import Recipe
+from marsmith.recipe.recipe import Recipe
+from marsmith.rest.client import Client
 from marsmith.tune.inputs import Inputs, inputs
 from tests.packaging.web import Answers, serving
 from tests.tiny import write_recipe

@@ -7,18 +7,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from marsmith import mar
 from marsmith.builder import Built
-from marsmith.client import Prediction
-from marsmith.configuration import Ports
 from marsmith.errors import TuneError
-from marsmith.recipe import Recipe
-from marsmith.replay import Outcome
+from marsmith.evidence.replay import Outcome
+from marsmith.mar import mar
+from marsmith.mar.verify import verify
+from marsmith.recipe.recipe import Recipe
+from marsmith.rest.client import Prediction
+from marsmith.torchserve.configuration import Ports
 from marsmith.tune.inputs import Inputs
 from marsmith.tune.load import NO_ANSWER, Load
 from marsmith.tune.measure import Bench, failures_of, memory, told, variant
 from marsmith.tune.setting import Setting
-from marsmith.verify import verify
 
 CORES = 4
 SETTING = Setting("fp32", workers=2, threads=2, batch_size=3, max_batch_delay_ms=7)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from marsmith.errors import MarsmithError, ServerError, TuneError
-from marsmith.progress import Progress
-from marsmith.recipe import Recipe
+from marsmith.ground.progress import Progress
+from marsmith.recipe.recipe import Recipe
 from marsmith.tune.inputs import Inputs
 from marsmith.tune.measure import Bench, Row
 from marsmith.tune.run import Tuning

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from marsmith.errors import TuneError
-from marsmith.recipe import Recipe
+from marsmith.recipe.recipe import Recipe
 from marsmith.tune.setting import Choices, Setting, precisions_of, workers_of
 from tests.tiny import write_recipe
 

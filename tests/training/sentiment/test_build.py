@@ -5,8 +5,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from marsmith import golden, replay
 from marsmith.builder import build
+from marsmith.evidence import golden, replay
 from tests.tiny import sentiment_checkpoint, write_recipe
 from tests.training.sentiment.conftest import QUICK
 from training.sentiment.run import Sources, run

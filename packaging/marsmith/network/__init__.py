@@ -1,0 +1,1 @@
+"""Checkpoint -> network: exported, packed, quantised, compared. Only here are torch, transformers or onnx imported."""

@@ -1,0 +1,1 @@
+"""The real TorchServe and its worker: configure, start, watch and stop them."""
