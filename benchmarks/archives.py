@@ -163,7 +163,7 @@ def verify(home: Path) -> None:
 
 def sha256(home: Path) -> None:
     """The bound for verification: one digest of the whole file."""
-    from marsmith.ground.digest import file_sha256
+    from marsmith.ground.files import file_sha256
 
     file_sha256(home / "marsmith/m.mar")
 

@@ -43,8 +43,7 @@ from transformers import (
 
 import marsmith
 from benchmarks import variety
-from marsmith.ground.atomic import atomic
-from marsmith.ground.lines import read_lines
+from marsmith.ground.files import atomic, read_lines
 from marsmith.torchserve.worker import Worker, WorkerRequest
 
 MODELS = Path(__file__).parents[1] / "models"

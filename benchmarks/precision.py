@@ -26,8 +26,7 @@ from rich.table import Table
 import marsmith
 from benchmarks.machine import hardware, versions
 from benchmarks.parity import FOOD, MODELS, SENTIMENT, Scores, archive_scores, text_request
-from marsmith.ground.atomic import atomic
-from marsmith.ground.lines import read_lines
+from marsmith.ground.files import atomic, read_lines
 from marsmith.torchserve.worker import WorkerRequest
 
 LARGEST_DROP, LEAST_AGREEMENT = 0.003, 0.99

@@ -30,8 +30,8 @@ from rich.table import Table
 
 from benchmarks import inputs
 from marsmith.errors import MarsmithError
-from marsmith.ground.lines import read_lines
-from marsmith.mar import mar
+from marsmith.ground.files import read_lines
+from marsmith.mar.reader import extract_archive
 
 BATCH, REPEATS, TOP = 16, 10, 15
 MICROSECONDS = 1e-6
@@ -70,7 +70,7 @@ def profile(archive: Path, asked: Path | None, batch: int, repeats: int) -> dict
     """Lines of the network's operators and of the handler's functions, the slowest first."""
     with tempfile.TemporaryDirectory(prefix="marsmith-profile-") as scratch:
         root = Path(scratch) / "archive"
-        mar.extract(archive, root)
+        extract_archive(archive, root)
         handler, context = loaded(root, batch)
         bodies = list(islice(cycle(requests(root / MODEL, asked)), batch))
         data = [{BODY: body} for body in bodies]

@@ -11,7 +11,8 @@ from PIL import Image
 
 from marsmith.builder import build
 from marsmith.errors import ServerError
-from marsmith.mar import mar
+from marsmith.mar.members import DIGESTS, MANIFEST
+from marsmith.mar.writer import write_archive
 from marsmith.torchserve.worker import Worker, WorkerAnswer, WorkerRequest
 from tests.packaging.forgery import members, unpacked
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
@@ -102,8 +103,8 @@ def test_a_model_that_cannot_load_says_why(sentiment: Path, tmp_path: Path) -> N
     """pytorch/serve#2030: the reason, not a crash loop without words."""
     broken = tmp_path / "broken.mar"
     files = dict(unpacked(sentiment.read_bytes()))
-    del files["model/tokenizer.json"], files[mar.DIGESTS]
-    mar.write(broken, members(files))
+    del files["model/tokenizer.json"], files[DIGESTS]
+    write_archive(broken, members(files))
     with pytest.raises(ServerError, match="could not load its model"), Worker(broken):
         pass
 
@@ -114,7 +115,7 @@ def test_a_slow_start_has_the_start_ups_timeout(tmp_path: Path) -> None:
     manifest = json.dumps({"model": {"modelName": "m", "handler": "slow.py", "configFile": "model-config.yaml"}})
     config = b"responseTimeout: 1\nstartupTimeout: 60\n"
     path = tmp_path / "m.mar"
-    mar.write(path, members({"slow.py": handler, "model-config.yaml": config, mar.MANIFEST: manifest.encode()}))
+    write_archive(path, members({"slow.py": handler, "model-config.yaml": config, MANIFEST: manifest.encode()}))
     with Worker(path) as worker:
         assert [answer.body for answer in worker.predict([TEXT, TEXT])] == [b"ok", b"ok"]
 

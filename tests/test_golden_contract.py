@@ -14,7 +14,8 @@ from marsmith.errors import CheckpointError, GoldenError, LintError, ServerError
 from marsmith.evidence import replay
 from marsmith.evidence.golden import TOLERANCE
 from marsmith.ground.serving import Decode
-from marsmith.mar import mar
+from marsmith.mar.members import DIGESTS, GOLDEN, MANIFEST
+from marsmith.mar.writer import write_archive
 from marsmith.torchserve.worker import Worker, WorkerRequest
 from tests.packaging.forgery import members, unpacked
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
@@ -50,14 +51,14 @@ def food_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_recipe(directory, task="food", samples=[{"image": name} for name in names])
 
 
-def changed(archive: Path, out: Path, change: Callable[[dict[str, Any]], None], member: str = mar.GOLDEN) -> Path:
+def changed(archive: Path, out: Path, change: Callable[[dict[str, Any]], None], member: str = GOLDEN) -> Path:
     """The archive with one JSON member changed, and digests that fit."""
     files = dict(unpacked(archive.read_bytes()))
     content = json.loads(files[member])
     change(content)
     files[member] = json.dumps(content).encode()
-    del files[mar.DIGESTS]
-    mar.write(out, members(files))
+    del files[DIGESTS]
+    write_archive(out, members(files))
     return out
 
 
@@ -120,7 +121,7 @@ def test_an_archive_that_answers_otherwise_is_never_built(
     monkeypatch.setattr("marsmith.network.image_reference.image_settings", coarser)
     with pytest.raises(CheckpointError, match=r"ViTImageProcessor .* its values and the handler's differ by up to"):
         build(food_recipe, tmp_path)
-    monkeypatch.setattr("marsmith.network.image_probes.check_images", lambda *_: None)
+    monkeypatch.setattr("marsmith.network.convert.check_images", lambda *_: None)
     with pytest.raises(GoldenError, match=r"answers 5 of 5 golden requests otherwise than expected: turned\.jpg"):
         build(food_recipe, tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -146,7 +147,7 @@ def test_a_recipe_that_lint_refuses_is_never_built(tmp_path: Path) -> None:
 def test_an_archive_of_others_is_loaded_and_asked_nothing(tmp_path: Path) -> None:
     handler = b"def handle(data, context):\n    return data and [b'ok'] * len(data)\n"
     manifest = json.dumps({"model": {"modelName": "m", "handler": "m_handler.py"}, "runtime": "python"}).encode()
-    mar.write(tmp_path / "m.mar", members({"m_handler.py": handler, mar.MANIFEST: manifest}))
+    write_archive(tmp_path / "m.mar", members({"m_handler.py": handler, MANIFEST: manifest}))
     assert replay.in_worker(tmp_path / "m.mar") == []
 
 
@@ -164,7 +165,7 @@ def test_a_handler_that_wants_the_network_fails_here_and_not_in_production(tmp_p
     handler = f"def handle(data, context):\n    {reaches}\n".encode()
     manifest = json.dumps({"model": {"modelName": "m", "handler": "m_handler.py"}, "runtime": "python"}).encode()
     path = tmp_path / "m.mar"
-    mar.write(path, members({"m_handler.py": handler, mar.MANIFEST: manifest}))
+    write_archive(path, members({"m_handler.py": handler, MANIFEST: manifest}))
     with pytest.raises(ServerError, match="could not load"):
         replay.in_worker(path)
 

@@ -20,7 +20,7 @@ from PIL import Image
 from handlers.metrics import COUNTERS
 from marsmith.builder import build
 from marsmith.ground.serving import EXPLAIN_RUNS
-from marsmith.mar import mar
+from marsmith.mar.reader import read_json, read_yaml
 from marsmith.network.text_reference import TextReference
 from marsmith.recipe.checkpoint import resolve
 from marsmith.recipe.recipe import Recipe
@@ -193,6 +193,6 @@ def test_what_cannot_be_explained_is_one_sentence(
 def test_the_recipe_decides_whether_an_archive_explains(recipes: dict[str, Path], tmp_path: Path) -> None:
     for name, runs in (("why", EXPLAIN_RUNS), ("plain", 0)):
         archive = build(recipes[name], tmp_path).path
-        serving = mar.read_json(archive, "model/serving.json")
-        assert mar.read_yaml(archive, "model-config.yaml")["handler"]["explain_runs"] == runs
+        serving = read_json(archive, "model/serving.json")
+        assert read_yaml(archive, "model-config.yaml")["handler"]["explain_runs"] == runs
         assert serving["options"]["explain_runs"] == runs

@@ -18,8 +18,9 @@ from marsmith.diff import diff
 from marsmith.errors import GoldenError, ServerError
 from marsmith.evidence import replay
 from marsmith.inspection import inspect
-from marsmith.mar import mar
+from marsmith.mar.members import DIGESTS, GOLDEN, PROVENANCE, SBOM, Source
 from marsmith.mar.verify import verify
+from marsmith.mar.writer import write_archive
 from marsmith.recipe.tasks import TASKS, TaskName
 from marsmith.torchserve.worker import Worker, WorkerRequest
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
@@ -105,7 +106,7 @@ def test_bad_items_and_an_exception_in_predict_hurt_only_the_culprit(worker: Wor
 
 def test_what_the_recipe_does_not_expect_is_recorded_whole(archive: Path) -> None:
     with zipfile.ZipFile(archive) as zip_file:
-        requests = json.loads(zip_file.read(mar.GOLDEN))["requests"]
+        requests = json.loads(zip_file.read(GOLDEN))["requests"]
     assert [one["name"] for one in requests] == ["json 1", "json 2", "json 3"]
     assert requests[0]["expect"] == {"sum": 13.1235, "unit": None}  # as many digits as the tolerance tells apart
     assert requests[1]["expect"] == [{"sum": 12, "unit": None}, {"sum": 10, "unit": None}]
@@ -117,12 +118,12 @@ def test_every_later_worker_must_repeat_what_was_recorded(archive: Path, tmp_pat
     assert all(one.ok for one in replay.in_worker(archive))
     other = tmp_path / "other.mar"
     with zipfile.ZipFile(archive) as zip_file:
-        files: dict[PurePosixPath, mar.Source] = {
-            PurePosixPath(name): zip_file.read(name) for name in zip_file.namelist() if name != mar.DIGESTS
+        files: dict[PurePosixPath, Source] = {
+            PurePosixPath(name): zip_file.read(name) for name in zip_file.namelist() if name != DIGESTS
         }
     entry = PurePosixPath("adder.py")
     files[entry] = ADDER.replace('"unit": None', '"unit": None, "more": 1').encode()
-    mar.write(other, files)
+    write_archive(other, files)
     assert [one.differences for one in replay.in_worker(other)] == [
         ["answer.more is not expected"],
         ["answer[0].more is not expected", "answer[1].more is not expected"],
@@ -142,8 +143,8 @@ def test_the_archive_is_sound_reproducible_and_says_what_it_is(archive: Path, re
     assert [line.partition("==")[0] for line in card.requirements] == ["numpy", "onnxruntime"]
     with zipfile.ZipFile(archive) as zip_file:
         names = {name for name in zip_file.namelist() if name.startswith("model/")}
-        bill = json.loads(zip_file.read(mar.SBOM))["metadata"]["component"]
-        statement = json.loads(zip_file.read(mar.PROVENANCE))
+        bill = json.loads(zip_file.read(SBOM))["metadata"]["component"]
+        statement = json.loads(zip_file.read(PROVENANCE))
     assert names == {"model/serving.json", "model/words/numbers.py", "model/words/start.json"}
     assert {one["name"] for one in bill["components"]} == {*names, "adder.py"}
     assert [one["name"] for one in statement["subject"]] == ["adder.py"]

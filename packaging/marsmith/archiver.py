@@ -19,15 +19,16 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, get_args
 
 from marsmith.errors import ArchiveError
-from marsmith.ground.atomic import atomic
+from marsmith.ground.files import atomic
 from marsmith.ground.untrusted import printable
 from marsmith.ground.values import name_fault, version_fault
 from marsmith.lint.entry import BUILT_IN_HANDLERS
 from marsmith.lint.findings import Finding, refuse
-from marsmith.mar import mar
 from marsmith.mar.assumptions import WARN, record
 from marsmith.mar.collect import Sources
+from marsmith.mar.members import MANIFEST, Members, Source
 from marsmith.mar.neighbours import neighbours
+from marsmith.mar.writer import CHUNK_BYTES, open_source, write_archive
 from marsmith.recipe.manifest import ARCHIVER_VERSION, CREATED_ON
 
 Format = Literal["default", "zip-store", "tgz", "no-archive"]
@@ -96,9 +97,9 @@ def archive(
         if output.parent.is_dir():
             with _alone(output.parent):
                 _check_output(output, archive_format, force)
-        members: dict[PurePosixPath, mar.Source] = {
+        members: dict[PurePosixPath, Source] = {
             **_collect(output, _handler_file(handler, runtime), files, extra_files),
-            PurePosixPath(mar.MANIFEST): _manifest(model_name, handler, version, runtime, files, record(assume, lint)),
+            PurePosixPath(MANIFEST): _manifest(model_name, handler, version, runtime, files, record(assume, lint)),
         }
         warnings = _lint(members, None if lint == WARN else str(output))
     except OSError as error:
@@ -144,7 +145,7 @@ def _check_output(output: Path, archive_format: str, force: bool) -> None:
         raise ArchiveError(f"{output} exists already: replace it with --force, or name another --export-path.")
     if archive_format == "no-archive" and not _is_model_directory(output):
         raise ArchiveError(
-            f"{output} is no model directory, which has a {mar.MANIFEST}, so --force does not replace it: move it "
+            f"{output} is no model directory, which has a {MANIFEST}, so --force does not replace it: move it "
             "away, or name another --export-path."
         )
 
@@ -153,7 +154,7 @@ def _is_model_directory(path: Path) -> bool:
     """Whether nothing but a model is lost with the directory: an empty one holds nothing."""
     if path.is_symlink() or not path.is_dir():
         return False
-    return (path / mar.MANIFEST).is_file() or not any(path.iterdir())
+    return (path / MANIFEST).is_file() or not any(path.iterdir())
 
 
 def _handler_file(handler: str, runtime: str) -> Path | None:
@@ -212,7 +213,7 @@ def _manifest(
     return json.dumps(manifest, indent=2).encode("ascii")
 
 
-def _lint(members: mar.Members, what: str | None) -> list[Finding]:
+def _lint(members: Members, what: str | None) -> list[Finding]:
     """What lint finds in what is to be packed. Raises LintError for an error, unless `what`, its name, is None."""
     from marsmith.lint import lint
     from marsmith.lint.tree import Tree
@@ -223,10 +224,10 @@ def _lint(members: mar.Members, what: str | None) -> list[Finding]:
     return findings
 
 
-def _write(output: Path, members: mar.Members, archive_format: str, force: bool) -> tuple[int, int]:
+def _write(output: Path, members: Members, archive_format: str, force: bool) -> tuple[int, int]:
     """Write the members in one of the formats. Returns the size in bytes and the number of members."""
     if ENDINGS[archive_format] == ".mar":
-        count = len(mar.write(output, members, store=archive_format == "zip-store"))
+        count = len(write_archive(output, members, store=archive_format == "zip-store"))
         return output.stat().st_size, count
     output.parent.mkdir(parents=True, exist_ok=True)
     if archive_format == "tgz":
@@ -235,11 +236,11 @@ def _write(output: Path, members: mar.Members, archive_format: str, force: bool)
     return _write_directory(output, members, force), len(members)
 
 
-def _in_order(members: mar.Members) -> list[PurePosixPath]:
-    return sorted(members, key=lambda name: (str(name) == mar.MANIFEST, str(name)))
+def _in_order(members: Members) -> list[PurePosixPath]:
+    return sorted(members, key=lambda name: (str(name) == MANIFEST, str(name)))
 
 
-def _write_tgz(output: Path, members: mar.Members) -> None:
+def _write_tgz(output: Path, members: Members) -> None:
     """A tar file with one root directory, which TorchServe strips; no clock, owner or mode gets into it."""
     root = output.name.removesuffix(ENDINGS["tgz"])
     with (
@@ -248,13 +249,13 @@ def _write_tgz(output: Path, members: mar.Members) -> None:
         tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
         for name in _in_order(members):
-            with mar.reading(members[name], name) as (reader, size):
+            with open_source(members[name], name) as (reader, size):
                 entry = tarfile.TarInfo(f"{root}/{name}")
                 entry.size = size
                 tar.addfile(entry, reader)
 
 
-def _write_directory(output: Path, members: mar.Members, force: bool) -> int:
+def _write_directory(output: Path, members: Members, force: bool) -> int:
     """A directory that gets its name when it is whole; with `force` it replaces the model that has it then.
 
     Returns the bytes of its files.
@@ -265,8 +266,8 @@ def _write_directory(output: Path, members: mar.Members, force: bool) -> int:
         for name in _in_order(members):
             file = tree / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            with mar.reading(members[name], name) as (reader, _), file.open("wb") as stream:
-                shutil.copyfileobj(reader, stream, mar.CHUNK_BYTES)
+            with open_source(members[name], name) as (reader, _), file.open("wb") as stream:
+                shutil.copyfileobj(reader, stream, CHUNK_BYTES)
                 size += stream.tell()
                 stream.flush()
                 os.fsync(stream.fileno())

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from marsmith.evidence import golden
 from marsmith.inspection import Card, inspect
-from marsmith.mar import mar
+from marsmith.mar.reader import open_archive
 
 WEIGHTS = frozenset({".weights", ".onnx", ".pt", ".pt2", ".pth", ".bin", ".safetensors", ".so"})
 
@@ -47,7 +47,7 @@ def diff(before: Path, after: Path) -> list[Change]:
 
 
 def _read(path: Path) -> _Side:
-    with mar.opened(path) as zip_file:
+    with open_archive(path) as zip_file:
         digests = {}
         for name in zip_file.namelist():
             with zip_file.open(name) as stream:

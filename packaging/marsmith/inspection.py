@@ -10,12 +10,12 @@ from pydantic import ValidationError
 
 from marsmith.errors import ArchiveError
 from marsmith.evidence.accuracy import Accuracy
-from marsmith.ground.digest import file_sha256
+from marsmith.ground.files import file_sha256, requirements_text
 from marsmith.ground.limits import MAX_GOLDEN_BYTES, MAX_PAPER_BYTES
-from marsmith.ground.lines import requirements_text
 from marsmith.ground.untrusted import json_value, mapping, printable, strings
-from marsmith.mar import mar
 from marsmith.mar.assumptions import assumed, lint_was_overruled
+from marsmith.mar.members import ACCURACY, GOLDEN, MANIFEST, SBOM, SERVING, SIGNATURE
+from marsmith.mar.reader import open_archive, read_member, read_yaml
 
 # What runs an archive's network, by the member that holds it.
 ENGINES = {"model/model.onnx": "ONNX Runtime", "model/program.json": "PyTorch"}
@@ -53,18 +53,18 @@ class Card:
 
 def inspect(path: Path) -> Card:
     """Read an archive's card: whatever is in it, what cannot be read is said to be unknown. Raises ArchiveError."""
-    with mar.opened(path) as zip_file:
+    with open_archive(path) as zip_file:
 
         def paper(member: str, limit: int = MAX_PAPER_BYTES) -> dict[str, Any]:
-            return mapping(json_value(mar.read(zip_file, member, limit)))
+            return mapping(json_value(read_member(zip_file, member, limit)))
 
-        manifest = paper(mar.MANIFEST)
+        manifest = paper(MANIFEST)
         model = mapping(manifest.get("model"))
         if "handler" not in model:
-            raise ArchiveError(f"{path} has no {mar.MANIFEST} that names a handler: TorchServe cannot serve it.")
-        serving, ours = paper(mar.SERVING), mapping(manifest.get("marsmith"))
-        requirements = requirements_text(mar.read(zip_file, str(model.get("requirementsFile")))) or "not readable"
-        golden = paper(mar.GOLDEN, MAX_GOLDEN_BYTES).get("requests")
+            raise ArchiveError(f"{path} has no {MANIFEST} that names a handler: TorchServe cannot serve it.")
+        serving, ours = paper(SERVING), mapping(manifest.get("marsmith"))
+        requirements = requirements_text(read_member(zip_file, str(model.get("requirementsFile")))) or "not readable"
+        golden = paper(GOLDEN, MAX_GOLDEN_BYTES).get("requests")
         precision = printable(str(serving.get("precision", "unknown")))
         return Card(
             name=printable(str(model.get("modelName", path.stem))),
@@ -77,12 +77,12 @@ def inspect(path: Path) -> Card:
             labels=[printable(label) for label in strings(serving.get("labels"))],
             requirements=[printable(line) for line in requirements.splitlines() if line.strip()],
             golden=len(golden) if isinstance(golden, list) else 0,
-            accuracy=_numbers(paper(mar.ACCURACY)),
-            signature=_signature(paper(mar.SIGNATURE)),
-            license=_license(paper(mar.SBOM)),
+            accuracy=_numbers(paper(ACCURACY)),
+            signature=_signature(paper(SIGNATURE)),
+            license=_license(paper(SBOM)),
             assumed=[printable(name) for name in assumed(manifest)],
             lint_overruled=lint_was_overruled(manifest),
-            config=mar.read_yaml(path, str(model.get("configFile"))),
+            config=read_yaml(path, str(model.get("configFile"))),
             members=len(set(zip_file.namelist())),
             size=path.stat().st_size,
             sha256=file_sha256(path),

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from marsmith.ground.atomic import atomic
+from marsmith.ground.files import atomic
 from tests.arm64.archives import Archive, scores
 from tests.arm64.drive import Run
 

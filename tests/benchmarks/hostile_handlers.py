@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from marsmith.mar import mar
+from marsmith.mar.members import DIGESTS
+from marsmith.mar.writer import write_archive
 from tests.packaging.forgery import members, unpacked
 
 ENTRY = """
@@ -47,8 +48,8 @@ FAULTS = {
 def bad_archive(good: Path, path: Path, fault: str) -> Path:
     """The good archive with this fault of FAULTS in its entry point."""
     files = dict(unpacked(good.read_bytes()))
-    del files[mar.DIGESTS]
+    del files[DIGESTS]
     lines = " " * 8 + FAULTS[fault]
     entry = ENTRY.replace("{marker!r}", repr(str(path.with_suffix(".happened")))).replace("{fault}", lines)
-    mar.write(path, members(files | {"sentiment.py": entry.encode()}))
+    write_archive(path, members(files | {"sentiment.py": entry.encode()}))
     return path

@@ -86,8 +86,8 @@ def worker(handler: Shouter, tmp_path: Path) -> Worker:
 
 def unpacked(recipe: Path, out: Path) -> Path:
     from marsmith.builder import build
-    from marsmith.mar import mar
+    from marsmith.mar.reader import extract_archive
 
     root = out / f"{recipe.parent.name}-root"
-    mar.extract(build(recipe, out).path, root)
+    extract_archive(build(recipe, out).path, root)
     return root

@@ -9,7 +9,7 @@ from PIL import Image
 
 from handlers.food import FoodHandler
 from marsmith.builder import build
-from marsmith.mar.mar import extract
+from marsmith.mar.reader import extract_archive
 from marsmith.network.image_reference import ImageReference
 from marsmith.recipe.checkpoint import Checkpoint
 from tests.handlers.pictures import (
@@ -85,7 +85,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """The same checkpoint in a worker, and as marsmith's reference."""
     directory = food_checkpoint(tmp_path_factory.mktemp("checkpoint"), processor=PROCESSORS[request.param])
     root: Path = tmp_path_factory.mktemp("root") / "archive"
-    extract(build(write_recipe(directory, task="food", top_k=50), tmp_path_factory.mktemp("store")).path, root)
+    extract_archive(build(write_recipe(directory, task="food", top_k=50), tmp_path_factory.mktemp("store")).path, root)
     worker = Worker(FoodHandler(), root, {"handler": {"threads": 1}})
     return worker, ImageReference(Checkpoint(directory, "test", {}, list(DISHES)))
 

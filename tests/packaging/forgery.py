@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
-from marsmith.mar import mar
 from marsmith.mar.directory import read_directory
+from marsmith.mar.members import Source
 from marsmith.mar.verify import Report, verify
+from marsmith.mar.writer import Writer, write_archive
 
 SEED = 47
 
@@ -27,7 +28,7 @@ def content() -> dict[str, bytes]:
     }
 
 
-def members(files: Mapping[str, bytes]) -> dict[PurePosixPath, mar.Source]:
+def members(files: Mapping[str, bytes]) -> dict[PurePosixPath, Source]:
     return {PurePosixPath(name): data for name, data in files.items()}
 
 
@@ -47,7 +48,7 @@ def spans(data: bytes) -> Iterator[tuple[str, int, int]]:
 def rewritten(files: list[tuple[str, bytes]]) -> bytes:
     """A forgery by someone who knows the format: every zip record is as Marsmith writes it."""
     stream = io.BytesIO()
-    with mar.Writer(stream) as writer:
+    with Writer(stream) as writer:
         for name, data in files:
             writer.add(PurePosixPath(name), data)
         writer.close()
@@ -61,5 +62,5 @@ def unpacked(data: bytes) -> list[tuple[str, bytes]]:
 
 def write_sound(path: Path) -> bytes:
     """Write a sound archive to `path` and return its bytes."""
-    mar.write(path, members(content()))
+    write_archive(path, members(content()))
     return path.read_bytes()

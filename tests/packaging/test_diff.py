@@ -10,7 +10,8 @@ import yaml
 
 from marsmith.builder import Built
 from marsmith.diff import Change, diff
-from marsmith.mar import mar
+from marsmith.mar.members import DIGESTS, GOLDEN, MANIFEST
+from marsmith.mar.writer import write_archive
 from tests.packaging.forgery import members, unpacked
 
 Files = dict[str, bytes]
@@ -18,9 +19,9 @@ Files = dict[str, bytes]
 
 def edited(archive: Built, out: Path, edit: Callable[[Files], None]) -> Path:
     files = dict(unpacked(archive.path.read_bytes()))
-    del files[mar.DIGESTS]
+    del files[DIGESTS]
     edit(files)
-    mar.write(out, members(files))
+    write_archive(out, members(files))
     return out
 
 
@@ -49,7 +50,7 @@ def test_code_and_weights_are_told_apart(food_archive: Built, tmp_path: Path) ->
     assert of_kind(changes, "code")[1][2] == ""
     ((what, before, after),) = of_kind(changes, "weights")
     assert (what, len(before), len(after)) == ("model/model.weights", 64, 64)
-    assert of_kind(changes, "member")[0][0] == mar.DIGESTS
+    assert of_kind(changes, "member")[0][0] == DIGESTS
 
 
 def test_settings_are_compared_by_key(food_archive: Built, tmp_path: Path) -> None:
@@ -88,7 +89,7 @@ def test_golden_answers_are_compared_with_their_tolerance(food_archive: Built, t
         golden["requests"][0]["expect"]["dishes"][0]["score"] += 1e-5
         golden["requests"][1]["expect"]["dishes"][0]["score"] = 0.5
 
-    other = edited(food_archive, tmp_path / "m.mar", lambda files: edit_json(files, mar.GOLDEN, edit))
+    other = edited(food_archive, tmp_path / "m.mar", lambda files: edit_json(files, GOLDEN, edit))
     ((what, _, after),) = of_kind(diff(food_archive.path, other), "golden")
     assert what == "probe 2"
     assert after.startswith("answer.dishes[0].score is 0.5, not ")
@@ -118,7 +119,7 @@ def test_what_is_expected_more_or_less_is_a_change(
     other = edited(
         food_archive,
         tmp_path / "m.mar",
-        lambda files: edit_json(files, mar.GOLDEN, lambda golden: edit(golden["requests"][0])),
+        lambda files: edit_json(files, GOLDEN, lambda golden: edit(golden["requests"][0])),
     )
     pair = (other, food_archive.path) if turned else (food_archive.path, other)
     assert of_kind(diff(*pair), "golden") == [("probe 1", "", says[turned])]
@@ -129,7 +130,7 @@ def test_an_answer_that_is_expected_whole_is_a_change(food_archive: Built, tmp_p
         golden["requests"][0]["whole"] = True
         golden["requests"][1]["whole"] = False
 
-    other = edited(food_archive, tmp_path / "m.mar", lambda files: edit_json(files, mar.GOLDEN, edit))
+    other = edited(food_archive, tmp_path / "m.mar", lambda files: edit_json(files, GOLDEN, edit))
     assert of_kind(diff(food_archive.path, other), "golden") == [("probe 1 whole", "False", "True")]
 
 
@@ -138,7 +139,7 @@ def test_another_question_is_said_without_showing_it(sentiment_archive: Built, t
         golden["requests"][0]["text"] = "a private text"
         golden["requests"][1]["tolerance"] = 0.01
 
-    other = edited(sentiment_archive, tmp_path / "m.mar", lambda files: edit_json(files, mar.GOLDEN, edit))
+    other = edited(sentiment_archive, tmp_path / "m.mar", lambda files: edit_json(files, GOLDEN, edit))
     changes = of_kind(diff(sentiment_archive.path, other), "golden")
     assert changes == [("probe 1 asks something else", "", ""), ("probe 2 tolerance", "0.0001", "0.01")]
 
@@ -152,6 +153,6 @@ def test_two_models_differ_in_what_they_are(food_archive: Built, sentiment_archi
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_an_archive_by_others_can_be_compared(food_archive: Built, tmp_path: Path, order: tuple[int, int]) -> None:
     manifest = json.dumps({"model": {"modelName": "m", "handler": "m.py"}}).encode()
-    mar.write(tmp_path / "m.mar", members({"m.py": b"", mar.MANIFEST: manifest}))
+    write_archive(tmp_path / "m.mar", members({"m.py": b"", MANIFEST: manifest}))
     pair = (food_archive.path, tmp_path / "m.mar")
     assert {change.kind for change in diff(pair[order[0]], pair[order[1]])} >= {"model", "labels", "weights", "code"}

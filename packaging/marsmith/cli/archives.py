@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from marsmith.cli.console import Archive, AsJson, dump, err, escape, out, print_warnings, status
-from marsmith.ground.digest import file_sha256
+from marsmith.ground.files import file_sha256
 
 
 def build(

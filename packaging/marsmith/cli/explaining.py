@@ -15,9 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from marsmith.errors import ClientError
-from marsmith.ground.atomic import atomic
+from marsmith.ground.files import atomic, read_regular
 from marsmith.ground.limits import MAX_INPUT_BYTES
-from marsmith.ground.paths import read_regular
 from marsmith.ground.untrusted import printable
 from marsmith.rest.client import Client
 

@@ -14,8 +14,7 @@ from rich.table import Table
 
 from marsmith.cli.tables import answer
 from marsmith.errors import ClientError
-from marsmith.ground.atomic import atomic
-from marsmith.ground.lines import NotUtf8, read_lines
+from marsmith.ground.files import NotUtf8, atomic, read_lines
 from marsmith.ground.untrusted import json_line
 from marsmith.rest.client import Client, Prediction
 

@@ -23,7 +23,7 @@ from marsmith.cli.console import (
     out,
     status,
 )
-from marsmith.ground.digest import file_sha256
+from marsmith.ground.files import file_sha256
 
 if TYPE_CHECKING:
     from marsmith.torchserve.server import Server

@@ -18,7 +18,8 @@ import yaml
 from marsmith.container.settings import Settings
 from marsmith.errors import ArchiveError, ContainerError
 from marsmith.ground.untrusted import mapping
-from marsmith.mar import mar
+from marsmith.mar.members import CONFIG, MANIFEST
+from marsmith.mar.reader import extract_archive, read_json, read_yaml
 from marsmith.mar.unpacked import verify_unpacked
 from marsmith.torchserve.store import fill, model_name
 
@@ -36,7 +37,7 @@ def admit_archive(path: Path, settings: Settings) -> str:
     with _part(settings) as part:
         (name,) = fill(part, [path], key=settings.key, require_signature=settings.require_signature)
         tree = part / "tree"
-        mar.extract(part / f"{name}.mar", tree)
+        extract_archive(part / f"{name}.mar", tree)
         _keep(tree, name, settings)
     return name
 
@@ -84,18 +85,18 @@ def _part(settings: Settings) -> Iterator[Path]:
 
 def _restore_manifest(tree: Path) -> None:
     """Name the handler and the configuration, which a build for SageMaker keeps apart (targets/sagemaker.py)."""
-    manifest = mar.read_json(tree, mar.MANIFEST)
+    manifest = read_json(tree, MANIFEST)
     model, kept = mapping(manifest.get("model")), mapping(manifest.get("marsmith"))
     if "handler" in model or "handler" not in kept:
         return
-    model |= {"handler": kept["handler"], "modelVersion": kept.get("modelVersion"), "configFile": mar.CONFIG}
-    (tree / mar.MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    model |= {"handler": kept["handler"], "modelVersion": kept.get("modelVersion"), "configFile": CONFIG}
+    (tree / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
 
 
 def _keep(tree: Path, name: str, settings: Settings) -> None:
     if (settings.store / name).exists():
         raise ContainerError(f"Two models are called {name}: leave one of them out.")
     if settings.timeouts:
-        config = mar.read_yaml(tree, mar.CONFIG) | settings.timeouts
-        (tree / mar.CONFIG).write_text(yaml.safe_dump(config), encoding="utf-8")
+        config = read_yaml(tree, CONFIG) | settings.timeouts
+        (tree / CONFIG).write_text(yaml.safe_dump(config), encoding="utf-8")
     tree.rename(settings.store / name)

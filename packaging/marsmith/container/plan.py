@@ -14,7 +14,8 @@ from marsmith.container.settings import DRAINING, MODELS, STORE, Settings
 from marsmith.errors import ArchiveError, ContainerError
 from marsmith.ground.cores import intra_op_threads
 from marsmith.ground.untrusted import mapping
-from marsmith.mar import mar
+from marsmith.mar.members import SERVING
+from marsmith.mar.reader import read_json
 from marsmith.resources import worker_site
 from marsmith.torchserve.configuration import UTF8, effective_config
 from marsmith.torchserve.java import java_home
@@ -133,6 +134,6 @@ def describe(plan: Plan, cpu: Cpu, sources: Mapping[str, Path]) -> Iterable[str]
 
 def _precision(path: Path) -> str:
     try:
-        return str(mapping(mar.read_json(path, mar.SERVING)).get("precision") or "")
+        return str(mapping(read_json(path, SERVING)).get("precision") or "")
     except ArchiveError:
         return ""

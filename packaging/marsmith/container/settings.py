@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from marsmith.errors import ContainerError
-from marsmith.mar import mar
+from marsmith.mar.members import DIGESTS
 from marsmith.torchserve.configuration import Ports
 
 ANYWHERE = "0.0.0.0"  # noqa: S104 - a container's own network
@@ -108,7 +108,7 @@ class Settings:
 
 
 def _unpacked(directory: Path) -> bool:
-    return (directory / mar.DIGESTS).is_file()
+    return (directory / DIGESTS).is_file()
 
 
 def _switch(environ: Mapping[str, str], name: str) -> bool:

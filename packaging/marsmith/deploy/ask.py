@@ -12,9 +12,8 @@ from marsmith.deploy.resources import OBJECT_DIGITS
 from marsmith.deploy.settings import Endpoint
 from marsmith.deploy.state import objects
 from marsmith.errors import DeployError
+from marsmith.ground.files import decoded, read_regular
 from marsmith.ground.limits import MAX_INPUT_BYTES
-from marsmith.ground.lines import decoded
-from marsmith.ground.paths import read_regular
 from marsmith.rest.advice import no_answer
 from marsmith.rest.client import CONCURRENCY, NOT_SENT, STOPPED, Prediction, body_of, in_order, prediction_of
 from marsmith.rest.exchange import MAX_ANSWER_BYTES, Answer, TooLongError

@@ -12,9 +12,8 @@ from pydantic import AfterValidator, Field, StrictBool, ValidationError, field_v
 
 from marsmith.deploy.images import inference_image, repository
 from marsmith.errors import DeployError
+from marsmith.ground.files import decoded, read_regular
 from marsmith.ground.limits import MAX_TEXT_BYTES
-from marsmith.ground.lines import decoded
-from marsmith.ground.paths import read_regular
 from marsmith.ground.values import Count, FilePath, Named, Section
 from marsmith.ground.wording import explained
 

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from math import ceil, floor
-
-import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from marsmith.errors import AccuracyError
 from marsmith.ground.serving import Precision, dump_json
 from marsmith.ground.values import Count, Share
-from marsmith.network.program import Run
 from marsmith.recipe.recipe import AccuracyLimits
-
-# Rounded to the worse side.
-DECIMALS = 4
 
 
 class Accuracy(BaseModel):
@@ -49,28 +41,3 @@ class Accuracy(BaseModel):
                 f"and the recipe allows {limits.max_probability_change:.4f}: set another precision, or "
                 "accuracy.max_probability_change to what you can accept."
             )
-
-
-def compare(exact: Run, reduced: Run, precision: Precision, batches: Iterable[Mapping[str, np.ndarray]]) -> Accuracy:
-    """What the network of reduced precision makes of at least one batch, beside the exact one."""
-    agreeing = inputs = 0
-    change = 0.0
-    for feeds in batches:
-        expected, got = _probabilities(exact(feeds)), _probabilities(reduced(feeds))
-        # Of logits that are not finite, every probability is none, which agrees with nothing.
-        agreeing += int(((expected.argmax(-1) == got.argmax(-1)) & np.isfinite(got).all(-1)).sum())
-        inputs += len(expected)
-        change = max(change, float(np.nan_to_num(np.abs(expected - got), nan=1.0).max()))
-    return Accuracy(
-        precision=precision,
-        inputs=inputs,
-        # Further digits are another CPU's.
-        label_agreement=floor(agreeing / inputs * 10**DECIMALS) / 10**DECIMALS,
-        max_probability_change=ceil(change * 10**DECIMALS) / 10**DECIMALS,
-    )
-
-
-def _probabilities(logits: np.ndarray) -> np.ndarray:
-    exponentials = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
-    shares: np.ndarray = exponentials / exponentials.sum(axis=-1, keepdims=True)
-    return shares

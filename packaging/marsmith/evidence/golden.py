@@ -10,21 +10,22 @@ import base64
 import io
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from marsmith.errors import GoldenError, RecipeError
+from marsmith.ground.files import leads_out
 from marsmith.ground.limits import MAX_GOLDEN_BYTES
-from marsmith.ground.paths import leads_out
 from marsmith.ground.placeholders import what_stands_at
 from marsmith.ground.serving import dump_json
-from marsmith.mar import mar
+from marsmith.mar.members import GOLDEN
+from marsmith.mar.reader import open_archive, read_member
 from marsmith.recipe.recipe import Recipe
 
 # Scores of one fp32 network by another engine and CPU; a wrong token, pixel or resampling is off by 1e-3 and more.
@@ -111,22 +112,19 @@ class Question:
         return self.request("any").payload()
 
 
-class Reference(Protocol):
-    """The checkpoint as Hugging Face runs it (reference.py)."""
-
-    def probabilities(self, body: str | bytes) -> np.ndarray:
-        """float64[labels] of one text or image file."""
+# float64[labels] of one text or image file, as the checkpoint answers.
+Probabilities = Callable[[str | bytes], np.ndarray]
 
 
-def record(recipe: Recipe, labels: Sequence[str], reference: Reference) -> Golden:
-    """The recipe's samples, or probes where it has none, with the checkpoint's answers.
+def record(recipe: Recipe, labels: Sequence[str], probabilities_of: Probabilities) -> Golden:
+    """The recipe's samples, or probes where it has none, with what the checkpoint answers to each.
 
     Raises RecipeError for a sample that cannot be read, or whose expected label is not the checkpoint's.
     """
     requests = []
     tolerance = tolerance_of(recipe)
     for question in questions(recipe):
-        probabilities = reference.probabilities(question.body)
+        probabilities = probabilities_of(question.body)
         best = labels[int(probabilities.argmax())]
         if question.expect not in (None, best):
             raise RecipeError(
@@ -201,14 +199,14 @@ def expected_answer(
 
 def read(path: Path) -> Golden | None:
     """An archive's golden requests; None where it has none. Raises ArchiveError and GoldenError."""
-    with mar.opened(path) as zip_file:
-        content = mar.read(zip_file, mar.GOLDEN, MAX_GOLDEN_BYTES)
-        if not content and mar.GOLDEN not in zip_file.namelist():
+    with open_archive(path) as zip_file:
+        content = read_member(zip_file, GOLDEN, MAX_GOLDEN_BYTES)
+        if not content and GOLDEN not in zip_file.namelist():
             return None
     try:
         return Golden.model_validate_json(content)
     except ValidationError:
-        raise GoldenError(f"{mar.GOLDEN} of {path} is not readable: build the archive again.") from None
+        raise GoldenError(f"{GOLDEN} of {path} is not readable: build the archive again.") from None
 
 
 def differences(

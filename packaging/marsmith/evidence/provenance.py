@@ -20,7 +20,7 @@ from packageurl import PackageURL
 from packaging.version import Version
 
 from marsmith.errors import RecipeError
-from marsmith.ground.digest import file_sha256
+from marsmith.ground.files import file_sha256
 from marsmith.ground.serving import dump_json
 from marsmith.recipe.calibration import calibration_files
 from marsmith.recipe.checkpoint import Checkpoint

@@ -15,12 +15,13 @@ from marsmith.errors import GoldenError
 from marsmith.evidence import golden
 from marsmith.evidence.golden import DECIMALS, Golden, Question
 from marsmith.evidence.replay import prediction_of
-from marsmith.mar import mar
+from marsmith.mar.members import Members
+from marsmith.mar.writer import write_archive
 from marsmith.recipe.recipe import Recipe
 from marsmith.torchserve.worker import Worker, WorkerRequest
 
 
-def record(recipe: Recipe, members: mar.Members, scratch: Path) -> Golden:
+def record(recipe: Recipe, members: Members, scratch: Path) -> Golden:
     """The recipe's samples, or the probes of a task that has any, with what is expected of the archive of `members`.
 
     It is packed into the directory `scratch` and asked one by one what the recipe does not say; the build replays in
@@ -41,8 +42,8 @@ def record(recipe: Recipe, members: mar.Members, scratch: Path) -> Golden:
     )
 
 
-def _ask(questions: Sequence[Question], members: mar.Members, path: Path) -> list[Any]:
-    mar.write(path, members)
+def _ask(questions: Sequence[Question], members: Members, path: Path) -> list[Any]:
+    write_archive(path, members)
     with Worker(path) as worker:
         return [_answer(question, worker) for question in questions]
 

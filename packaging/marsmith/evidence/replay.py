@@ -13,7 +13,8 @@ from marsmith.errors import GoldenError, MarsmithError
 from marsmith.evidence import golden
 from marsmith.evidence.golden import Request
 from marsmith.ground.untrusted import json_value
-from marsmith.mar import mar
+from marsmith.mar.members import MANIFEST
+from marsmith.mar.reader import read_json
 from marsmith.rest.client import Client, Prediction
 from marsmith.torchserve.store import fill
 from marsmith.torchserve.worker import Worker, WorkerAnswer, WorkerRequest
@@ -74,7 +75,7 @@ def on_server(path: Path, url: str, headers: dict[str, str] | None = None, ca: P
 
     Raises ArchiveError, GoldenError and ClientError.
     """
-    model = mar.read_json(path, mar.MANIFEST).get("model")
+    model = read_json(path, MANIFEST).get("model")
     name = str(model["modelName"]) if isinstance(model, dict) and "modelName" in model else path.stem
     client = Client(url, headers, ca)
     return answered(path, lambda body, content_type: client.send(name, body, content_type))

@@ -15,6 +15,8 @@ TruncationSide = Literal["right", "left"]
 # fp32 products, bf16 ones where the CPU has them, or int8 ones by a quantised network.
 Precision = Literal["fp32", "bf16", "int8"]
 Decode = Literal["scaled", "full"]
+# What runs the network in a worker.
+Engine = Literal["ONNX Runtime", "PyTorch"]
 # Runs of the network that an explanation takes, where the recipe asks for explanations.
 EXPLAIN_RUNS = 256
 

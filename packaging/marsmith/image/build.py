@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from marsmith.errors import ImageError
-from marsmith.ground.atomic import atomic
+from marsmith.ground.files import atomic
 from marsmith.ground.progress import Progress, silent
 from marsmith.image.archive import Image, read_image
 from marsmith.image.context import DOCKERFILE, LOCK, write_context

@@ -10,7 +10,7 @@ from platform import machine
 
 from marsmith.container.settings import LONGEST_TIMEOUT_S, RESPONSE_TIMEOUT, STARTUP_TIMEOUT
 from marsmith.errors import ImageError
-from marsmith.ground.paths import is_file
+from marsmith.ground.files import is_file
 from marsmith.ground.progress import Progress, silent
 from marsmith.ground.untrusted import mapping, strings
 from marsmith.image import plan

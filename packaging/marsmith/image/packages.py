@@ -13,9 +13,8 @@ from packaging.markers import default_environment
 from packaging.utils import canonicalize_name
 
 from marsmith.errors import ImageError
+from marsmith.ground.files import read_regular, requirements_text
 from marsmith.ground.limits import MAX_PAPER_BYTES
-from marsmith.ground.lines import requirements_text
-from marsmith.ground.paths import read_regular
 from marsmith.image.tree import Tree
 from marsmith.lint.requirements import lines
 

@@ -18,7 +18,7 @@ from marsmith.image.archive import Image
 from marsmith.image.extract import extract
 from marsmith.image.results import Result, verdict
 from marsmith.image.tree import File, Tree
-from marsmith.mar import mar
+from marsmith.mar.members import DIGESTS
 from marsmith.mar.unpacked import verify_unpacked
 from marsmith.mar.verify import verify
 from marsmith.torchserve.store import model_name
@@ -84,7 +84,7 @@ def _store(tree: Tree, environ: Mapping[str, str]) -> str:
 
 
 def _is_unpacked(tree: Tree, store: str) -> bool:
-    digests = tree.resolve(f"{store}/{mar.DIGESTS}")
+    digests = tree.resolve(f"{store}/{DIGESTS}")
     return digests is not None and digests.kind == "file"
 
 

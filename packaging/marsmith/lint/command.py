@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-from marsmith.ground.paths import is_file
+from marsmith.ground.files import is_file
 from marsmith.ground.progress import Progress
 from marsmith.lint import lint, lint_recipe
 from marsmith.lint.findings import Finding

@@ -12,7 +12,7 @@ from marsmith.ground.yamls import Document, YamlFault, load
 from marsmith.lint.findings import Finding
 from marsmith.lint.manifest import named
 from marsmith.lint.tree import Tree
-from marsmith.mar import mar
+from marsmith.mar.members import CONFIG
 
 # The least value of each key that is a whole number. Below it TorchServe takes a default, and for maxBatchDelay 100.
 INTEGERS = {
@@ -71,13 +71,13 @@ def lint_config(tree: Tree, manifest: Mapping[str, Any]) -> list[Finding]:
 
 
 def _unnamed(tree: Tree) -> Finding:
-    if mar.CONFIG in tree.sizes:
+    if CONFIG in tree.sizes:
         return Finding(
-            "M202", mar.CONFIG, "Nobody reads it: the manifest does not name it.", "Name it as model.configFile."
+            "M202", CONFIG, "Nobody reads it: the manifest does not name it.", "Name it as model.configFile."
         )
     return Finding(
         "M201",
-        mar.CONFIG,
+        CONFIG,
         "Without it TorchServe starts one worker for each core, each with a batch size of 1.",
         "Write one with workers, batch and timeouts, and name it as model.configFile.",
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from marsmith.lint.findings import Finding
 from marsmith.lint.modules import Modules, bindings, classes
 from marsmith.lint.tree import Tree
-from marsmith.mar import mar
+from marsmith.mar.members import MANIFEST
 
 # ts/torch_handler: what the manifest may name without a file. Those of the first group load `serializedFile`.
 LOADING_HANDLERS = (
@@ -80,7 +80,7 @@ def _missing(tree: Tree, handler: Handler) -> Finding:
     inside = [name for name in tree.files if name.endswith(f"/{file}")]
     remedy = f"Move {inside[0]} to the archive's root." if inside else f"Pack {file} at the archive's root."
     built_in = f" {handler.module} of TorchServe is named without .py." if handler.module in BUILT_IN_HANDLERS else ""
-    return Finding("M101", mar.MANIFEST, f"The handler {handler.text} is not at the archive's root.{built_in}", remedy)
+    return Finding("M101", MANIFEST, f"The handler {handler.text} is not at the archive's root.{built_in}", remedy)
 
 
 def _entry_point(module: ast.Module, handler: Handler, where: str, *, recipe: bool) -> Iterator[Finding]:

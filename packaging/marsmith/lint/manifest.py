@@ -11,7 +11,7 @@ from typing import Any
 from marsmith.ground.values import NAME_PATTERN
 from marsmith.lint.findings import Finding
 from marsmith.lint.tree import Tree
-from marsmith.mar import mar
+from marsmith.mar.members import MANIFEST
 
 RUNTIMES = ("python", "python3", "LSP")
 # The keys that name a member.
@@ -22,7 +22,7 @@ VERSION = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@-]+")
 
 def read_manifest(tree: Tree) -> dict[str, Any]:
     """MAR-INF/MANIFEST.json; empty where it is missing or no JSON object."""
-    text = tree.text(mar.MANIFEST)
+    text = tree.text(MANIFEST)
     try:
         value = json.loads(text) if text is not None else None
     except (ValueError, RecursionError):
@@ -51,7 +51,7 @@ def lint_manifest(tree: Tree) -> list[Finding]:
 
 
 def _findings(tree: Tree) -> Iterator[Finding]:
-    where = mar.MANIFEST
+    where = MANIFEST
     manifest = read_manifest(tree)
     model = model_of(manifest)
     if not model:
@@ -84,7 +84,7 @@ def _routes(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     if name and not re.fullmatch(NAME_PATTERN, name):
         yield Finding(
             "M004",
-            mar.MANIFEST,
+            MANIFEST,
             f"TorchServe cannot route the model name {name}.",
             "Use letters, digits, '_', '-' and single dots, beginning with a letter or digit.",
         )
@@ -93,7 +93,7 @@ def _routes(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     if given and (not VERSION.fullmatch(version) or ".." in version or version == "."):
         yield Finding(
             "M005",
-            mar.MANIFEST,
+            MANIFEST,
             f"No URL reaches the version {version or '(empty)'}.",
             "Use a version such as 1.0, without spaces, slashes or '..'.",
         )

@@ -12,12 +12,12 @@ from marsmith.lint.names import lint_names
 from marsmith.lint.pickles import lint_pickle
 from marsmith.lint.secrets import lint_secret
 from marsmith.lint.tree import Tree
-from marsmith.mar import mar
+from marsmith.mar.members import DIGESTS, GOLDEN, MANIFEST, SERVING, SIGNATURE
 
 # The texts that lint parses, and how much of one it takes.
 PARSED_BYTES = {".py": MAX_TEXT_BYTES, ".yaml": MAX_YAML_BYTES, ".yml": MAX_YAML_BYTES}
 
-OWN_FILES = (mar.SERVING, mar.MANIFEST, mar.GOLDEN, mar.DIGESTS, mar.SIGNATURE)
+OWN_FILES = (SERVING, MANIFEST, GOLDEN, DIGESTS, SIGNATURE)
 
 
 def too_many(tree: Tree) -> bool:

@@ -12,7 +12,7 @@ from marsmith.ground.limits import MAX_GOLDEN_BYTES
 from marsmith.ground.serving import Serving
 from marsmith.lint.findings import Finding
 from marsmith.lint.tree import Tree
-from marsmith.mar import mar
+from marsmith.mar.members import DIGESTS, GOLDEN, SERVING
 
 
 def lint_ours(tree: Tree, manifest: Mapping[str, Any]) -> list[Finding]:
@@ -21,35 +21,35 @@ def lint_ours(tree: Tree, manifest: Mapping[str, Any]) -> list[Finding]:
 
 
 def _lint_serving(tree: Tree) -> Iterator[Finding]:
-    if mar.SERVING not in tree.sizes:
+    if SERVING not in tree.sizes:
         return
-    text = tree.text(mar.SERVING)
+    text = tree.text(SERVING)
     remedy = "Build the archive again with marsmith build, which writes it."
     if text is None:
-        yield Finding("M501", mar.SERVING, "It is no UTF-8 text that can be read.", remedy)
+        yield Finding("M501", SERVING, "It is no UTF-8 text that can be read.", remedy)
         return
     try:
         serving = Serving.model_validate_json(text)
     except ValidationError as error:
         details = error.errors(include_input=False, include_url=False, include_context=False)
         places = sorted({".".join(map(str, one["loc"])) or "the whole file" for one in details})
-        yield Finding("M501", mar.SERVING, f"These parts are not valid: {', '.join(places)}.", remedy)
+        yield Finding("M501", SERVING, f"These parts are not valid: {', '.join(places)}.", remedy)
         return
     if not serving.labels and (serving.text or serving.image):
-        yield Finding("M502", mar.SERVING, "It has no labels, so no answer can be named.", "Give the recipe labels.")
+        yield Finding("M502", SERVING, "It has no labels, so no answer can be named.", "Give the recipe labels.")
 
 
 def _lint_missing(tree: Tree) -> Iterator[Finding]:
-    if mar.SERVING not in tree.sizes:
-        yield Finding("M501", mar.SERVING, "It is missing, and the handlers need it.", "Build the archive again.")
-    if mar.DIGESTS not in tree.sizes:
+    if SERVING not in tree.sizes:
+        yield Finding("M501", SERVING, "It is missing, and the handlers need it.", "Build the archive again.")
+    if DIGESTS not in tree.sizes:
         yield Finding(
-            "M503", mar.DIGESTS, "Nothing can be verified without it.", "Build the archive again with marsmith build."
+            "M503", DIGESTS, "Nothing can be verified without it.", "Build the archive again with marsmith build."
         )
     if not _has_golden_requests(tree):
         yield Finding(
             "M504",
-            mar.GOLDEN,
+            GOLDEN,
             "No request is recorded whose answer a server must repeat.",
             "Build the archive again with marsmith build.",
         )
@@ -57,7 +57,7 @@ def _lint_missing(tree: Tree) -> Iterator[Finding]:
 
 def _has_golden_requests(tree: Tree) -> bool:
     try:
-        golden = json.loads(tree.text(mar.GOLDEN, MAX_GOLDEN_BYTES) or "null")
+        golden = json.loads(tree.text(GOLDEN, MAX_GOLDEN_BYTES) or "null")
     except (ValueError, RecursionError):
         return False
     requests = golden.get("requests") if isinstance(golden, dict) else None

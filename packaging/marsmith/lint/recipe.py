@@ -12,8 +12,8 @@ from pathlib import Path
 from packaging.version import Version
 
 from marsmith.errors import CheckpointError, RecipeError
+from marsmith.ground.files import is_dir, is_file, leads_out
 from marsmith.ground.limits import MAX_HEAD_BYTES, MAX_SAMPLE_BYTES
-from marsmith.ground.paths import is_dir, is_file, leads_out
 from marsmith.ground.placeholders import what_stands_at
 from marsmith.lint import lint
 from marsmith.lint.explaining import lint_explaining

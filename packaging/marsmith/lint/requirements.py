@@ -16,7 +16,7 @@ from packaging.version import InvalidVersion
 from marsmith.lint.findings import Finding
 from marsmith.lint.manifest import named
 from marsmith.lint.tree import Tree
-from marsmith.mar import mar
+from marsmith.mar.members import REQUIREMENTS
 
 # What no server starts a worker without; --target would download it again and hide it (pytorch/serve#2238).
 INDISPENSABLE = frozenset({"torch", "torchserve"})
@@ -83,7 +83,7 @@ def brings_unnamed(tree: Tree, manifest: Mapping[str, Any]) -> bool:
 def requirements_member(tree: Tree, manifest: Mapping[str, Any]) -> str:
     """The requirements file: what the manifest names, else requirements.txt."""
     name = posixpath.normpath(named(manifest, "requirementsFile"))
-    return name if name in tree.sizes else mar.REQUIREMENTS
+    return name if name in tree.sizes else REQUIREMENTS
 
 
 def lint_requirements(tree: Tree, manifest: Mapping[str, Any]) -> list[Finding]:

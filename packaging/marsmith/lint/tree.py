@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from marsmith.ground.files import open_regular, requirements_text
 from marsmith.ground.limits import MAX_HEAD_BYTES, MAX_TEXT_BYTES
-from marsmith.ground.lines import requirements_text
-from marsmith.ground.paths import open_regular
-from marsmith.mar import mar
 from marsmith.mar.bombs import check_limits
 from marsmith.mar.directory import read_directory
+from marsmith.mar.members import Members, Source
 from marsmith.mar.problems import Problem, Unreadable
 from marsmith.mar.proof import Seen
+from marsmith.mar.reader import open_archive
 from marsmith.mar.structure import read_members
 
 # Everything that a damaged, encrypted or vanished member was seen to raise when it is read.
@@ -46,7 +46,7 @@ class Tree:
     beside: Mapping[str, Path] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, members: mar.Members) -> Tree:
+    def of(cls, members: Members) -> Tree:
         """The members that are about to be packed."""
         sources = {str(name): source for name, source in members.items()}
 
@@ -89,7 +89,7 @@ class Tree:
         return None if data is None or len(data) > MAX_TEXT_BYTES else requirements_text(data)
 
 
-def _size(source: mar.Source) -> int:
+def _size(source: Source) -> int:
     if isinstance(source, bytes):
         return len(source)
     try:
@@ -101,7 +101,7 @@ def _size(source: mar.Source) -> int:
 @contextmanager
 def archive_tree(path: Path) -> Iterator[Tree]:
     """The members of an archive that exists. Raises ArchiveError."""
-    with mar.opened(path) as zip_file:
+    with open_archive(path) as zip_file:
 
         def read(name: str, count: int = -1) -> bytes:
             with zip_file.open(name) as stream:

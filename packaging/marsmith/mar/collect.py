@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
 from marsmith.errors import ArchiveError
-from marsmith.mar import mar
+from marsmith.mar.members import DIGESTS, MANIFEST, SIGNATURE
 
 DROPPED_DIRECTORIES = frozenset({"__pycache__", "__MACOSX"})
 # Archives are among them: who packs the directory that they are written into does not want the last build.
 DROPPED_ENDINGS = (".pyc", ".DS_Store", ".mar")
-RECORDS = tuple(PurePosixPath(name) for name in (mar.MANIFEST, mar.DIGESTS, mar.SIGNATURE))
+RECORDS = tuple(PurePosixPath(name) for name in (MANIFEST, DIGESTS, SIGNATURE))
 
 
 class Sources:

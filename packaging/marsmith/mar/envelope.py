@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from marsmith.errors import SigningError
 from marsmith.ground.serving import dump_json
-from marsmith.mar import mar
+from marsmith.mar.members import DIGESTS, SIGNATURE
 
 PAYLOAD_TYPE = "application/vnd.marsmith.digests+json"
 SIGNATURE_BYTES = 64  # RFC 8032, section 5.1.6
@@ -43,15 +43,15 @@ def check(envelope: bytes, digests: bytes, key: Ed25519PublicKey | None) -> None
     key_name, signature = _parse(envelope)
     payload = _payload(digests)
     if envelope != _dump(payload, key_name, signature):
-        raise SigningError(f"{mar.SIGNATURE} is not as Marsmith writes it, or signs something else than {mar.DIGESTS}")
+        raise SigningError(f"{SIGNATURE} is not as Marsmith writes it, or signs something else than {DIGESTS}")
     if key is None:
         return
     try:
         key.verify(signature, _pre_authentication(payload))
     except InvalidSignature:
-        raise SigningError(f"{mar.SIGNATURE} was not made with the key that you trust") from None
+        raise SigningError(f"{SIGNATURE} was not made with the key that you trust") from None
     if key_name != key_id(key):
-        raise SigningError(f"{mar.SIGNATURE} names another key than the one that made it")
+        raise SigningError(f"{SIGNATURE} names another key than the one that made it")
 
 
 def _parse(envelope: bytes) -> tuple[str, bytes]:
@@ -60,9 +60,9 @@ def _parse(envelope: bytes) -> tuple[str, bytes]:
         (one,) = json.loads(envelope)["signatures"]
         key_name, signature = str(one["keyid"]), base64.b64decode(one["sig"], validate=True)
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise SigningError(f"{mar.SIGNATURE} is no signature") from None
+        raise SigningError(f"{SIGNATURE} is no signature") from None
     if len(signature) != SIGNATURE_BYTES or not KEY_ID.fullmatch(key_name):
-        raise SigningError(f"{mar.SIGNATURE} is no Ed25519 signature")
+        raise SigningError(f"{SIGNATURE} is no Ed25519 signature")
     return key_name, signature
 
 
@@ -72,7 +72,7 @@ def _dump(payload: bytes, key_name: str, signature: bytes) -> bytes:
 
 
 def _payload(digests: bytes) -> bytes:
-    return dump_json({"member": mar.DIGESTS, "sha256": hashlib.sha256(digests).hexdigest()})
+    return dump_json({"member": DIGESTS, "sha256": hashlib.sha256(digests).hexdigest()})
 
 
 def _pre_authentication(payload: bytes) -> bytes:

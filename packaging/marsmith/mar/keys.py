@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from marsmith.errors import SigningError
-from marsmith.ground.paths import open_regular
+from marsmith.ground.files import open_regular
 from marsmith.mar.curve import is_weak
 
 # An Ed25519 key in PEM form has some 120 bytes, the largest of other kinds some thousands.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 
-from marsmith.mar import mar
+from marsmith.mar.members import Members
 
 MODULE_SUFFIXES = (".py", ".so")
 # A handler's directory has some dozens of files; one of data may have any number, and this many are looked at.
 MAX_FILES = 10_000
 
 
-def neighbours(members: mar.Members) -> dict[str, Path]:
+def neighbours(members: Members) -> dict[str, Path]:
     """The modules and packages in the directories that the Python files of an archive's root come from, by name."""
     directories = {
         source.parent

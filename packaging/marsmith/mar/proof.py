@@ -14,13 +14,14 @@ from packaging.version import InvalidVersion, Version
 from marsmith.errors import SigningError, VerifyError
 from marsmith.ground.limits import MAX_DIRECTORY_BYTES, MAX_PAPER_BYTES
 from marsmith.ground.untrusted import json_value, mapping, printable
-from marsmith.mar import envelope, mar
+from marsmith.mar import envelope
+from marsmith.mar.members import DIGESTS, MANIFEST, SEALS, SIGNATURE, Digest, digests_json
 from marsmith.mar.problems import Problem
 
 # Two digests, a size and a name for each member.
 MAX_DIGESTS_BYTES = MAX_DIRECTORY_BYTES // 2
 # What verification itself reads, and how much of it.
-KEPT = {mar.MANIFEST: MAX_PAPER_BYTES, mar.DIGESTS: MAX_DIGESTS_BYTES, mar.SIGNATURE: MAX_PAPER_BYTES}
+KEPT = {MANIFEST: MAX_PAPER_BYTES, DIGESTS: MAX_DIGESTS_BYTES, SIGNATURE: MAX_PAPER_BYTES}
 SHOWN_PROBLEMS = 5
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -31,7 +32,7 @@ SignatureState = Literal["none", "unchecked", "valid", "bad"]
 class Seen:
     """What was read of an archive: each member by name, and the content of those in KEPT."""
 
-    members: dict[str, mar.Member] = field(default_factory=dict)
+    members: dict[str, Digest] = field(default_factory=dict)
     kept: dict[str, bytes] = field(default_factory=dict)
 
 
@@ -70,17 +71,17 @@ def too_large(name: str, size: int) -> Problem | None:
 
 def check_digests(seen: Seen) -> Iterator[Problem]:
     """The digests against the members: all of them and no others, and the digests' own file as Marsmith writes it."""
-    sealed = {name: one for name, one in seen.members.items() if name not in mar.SEALS}
-    digests = seen.kept.get(mar.DIGESTS, b"")
+    sealed = {name: one for name, one in seen.members.items() if name not in SEALS}
+    digests = seen.kept.get(DIGESTS, b"")
     promised = promises(digests)
-    own = seen.members.get(mar.DIGESTS)
+    own = seen.members.get(DIGESTS)
     if not promised or own is None or own.deflated:
-        yield Problem("changed", mar.DIGESTS, f"{mar.DIGESTS} is not as Marsmith writes it")
+        yield Problem("changed", DIGESTS, f"{DIGESTS} is not as Marsmith writes it")
         return
     unlike = list(_compare(promised, sealed))
     yield from unlike
-    if not unlike and digests != mar.digests(sealed):
-        yield Problem("changed", mar.DIGESTS, f"{mar.DIGESTS} is not as Marsmith writes it")
+    if not unlike and digests != digests_json(sealed):
+        yield Problem("changed", DIGESTS, f"{DIGESTS} is not as Marsmith writes it")
 
 
 def promises(digests: bytes) -> dict[str, Any]:
@@ -88,39 +89,39 @@ def promises(digests: bytes) -> dict[str, Any]:
     return mapping(mapping(json_value(digests)).get("members"))
 
 
-def _compare(promised: Mapping[str, Any], found: Mapping[str, mar.Member]) -> Iterator[Problem]:
+def _compare(promised: Mapping[str, Any], found: Mapping[str, Digest]) -> Iterator[Problem]:
     for name in sorted(promised.keys() - found.keys()):
         yield Problem("missing", name, f"{name} is missing")
     for name in sorted(found.keys() - promised.keys()):
         yield Problem("added", name, f"{name} was added")
     for name in sorted(found.keys() & promised.keys()):
-        if promised[name] != mar.digest(found[name]):
+        if promised[name] != found[name].entry():
             yield Problem("changed", name, f"the content of {name} was changed")
 
 
 def check_signature(seen: Seen, public: Ed25519PublicKey | None) -> tuple[SignatureState, list[Problem]]:
     """A key that is given is one that must have signed: whoever strips a signature must not pass for unsigned."""
-    if mar.SIGNATURE not in seen.members:
-        return "none", [Problem("signature", mar.SIGNATURE, "it is not signed")] if public else []
+    if SIGNATURE not in seen.members:
+        return "none", [Problem("signature", SIGNATURE, "it is not signed")] if public else []
     try:
         # One that is too large to be read is no signature of Marsmith's.
-        envelope.check(seen.kept.get(mar.SIGNATURE, b""), seen.kept.get(mar.DIGESTS, b""), public)
+        envelope.check(seen.kept.get(SIGNATURE, b""), seen.kept.get(DIGESTS, b""), public)
     except SigningError as error:
-        return "bad", [Problem("signature", mar.SIGNATURE, str(error))]
+        return "bad", [Problem("signature", SIGNATURE, str(error))]
     return "valid" if public else "unchecked", []
 
 
 def check_version(seen: Seen, minimum: str) -> Iterator[Problem]:
     """Whether the version in the manifest is not older than `minimum`."""
-    model = mapping(mapping(json_value(seen.kept.get(mar.MANIFEST, b""))).get("model"))
+    model = mapping(mapping(json_value(seen.kept.get(MANIFEST, b""))).get("model"))
     version = model.get("modelVersion")
     try:
         older = Version(str(version)) < Version(minimum)
     except InvalidVersion:
-        yield Problem("pin", mar.MANIFEST, f"its version {str(version)!r} cannot be compared with {minimum}")
+        yield Problem("pin", MANIFEST, f"its version {str(version)!r} cannot be compared with {minimum}")
         return
     if older:
-        yield Problem("pin", mar.MANIFEST, f"its version is {version}, older than {minimum}")
+        yield Problem("pin", MANIFEST, f"its version is {version}, older than {minimum}")
 
 
 def refuse(path: Path, problems: list[Problem], remedy: str) -> None:

@@ -9,16 +9,17 @@ from typing import IO
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from marsmith.errors import ArchiveError, SigningError, VerifyError
-from marsmith.ground.atomic import atomic
-from marsmith.ground.paths import open_regular
-from marsmith.mar import mar, records
+from marsmith.ground.files import atomic, open_regular
+from marsmith.mar import records
 from marsmith.mar.directory import read_directory
 from marsmith.mar.envelope import key_id, seal
 from marsmith.mar.keys import read_private_key
+from marsmith.mar.members import DIGESTS, SIGNATURE
 from marsmith.mar.problems import Unreadable
 from marsmith.mar.proof import MAX_DIGESTS_BYTES
 from marsmith.mar.scan import CHUNK_BYTES, Member
 from marsmith.mar.verify import verify
+from marsmith.mar.writer import Writer
 
 
 def sign(path: Path, key_path: Path, progress: Callable[[int], None] | None = None) -> str:
@@ -49,17 +50,17 @@ def _add_signature(path: Path, source: IO[bytes], target: IO[bytes], key: Ed2551
     """Copy the members from `source` and add the signature after them."""
     directory = read_directory(source)
     listed = {one.entry.name: one for one in directory.members}
-    if mar.DIGESTS not in listed:
-        raise SigningError(f"{path} has no {mar.DIGESTS} to sign: build it with marsmith build or marsmith archive.")
-    seal_entry = listed[mar.DIGESTS].entry
+    if DIGESTS not in listed:
+        raise SigningError(f"{path} has no {DIGESTS} to sign: build it with marsmith build or marsmith archive.")
+    seal_entry = listed[DIGESTS].entry
     if seal_entry.method != records.STORED or seal_entry.size > MAX_DIGESTS_BYTES:
-        raise Unreadable("changed", mar.DIGESTS, f"{mar.DIGESTS} is not as Marsmith writes it")
-    old = listed.get(mar.SIGNATURE)
+        raise Unreadable("changed", DIGESTS, f"{DIGESTS} is not as Marsmith writes it")
+    old = listed.get(SIGNATURE)
     end = old.entry.offset if old else directory.offset
     source.seek(0)
     while chunk := source.read(min(CHUNK_BYTES, end - source.tell())):
         target.write(chunk)
-    digests = b"".join(Member(source, listed[mar.DIGESTS]).lying())
-    with mar.Writer(target, [one.entry for one in directory.members if one is not old]) as writer:
-        writer.add(PurePosixPath(mar.SIGNATURE), seal(key, digests))
+    digests = b"".join(Member(source, listed[DIGESTS]).lying())
+    with Writer(target, [one.entry for one in directory.members if one is not old]) as writer:
+        writer.add(PurePosixPath(SIGNATURE), seal(key, digests))
         writer.close()

@@ -7,8 +7,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO
 
-from marsmith.mar import mar, records
+from marsmith.mar import records
 from marsmith.mar.directory import Directory
+from marsmith.mar.members import DIGESTS, Digest
 from marsmith.mar.problems import Problem
 from marsmith.mar.proof import KEPT, Seen, too_large
 from marsmith.mar.scan import Member
@@ -22,7 +23,7 @@ def read_members(
     Limits must have been checked before. Raises Unreadable.
     """
     position, before = 0, "the beginning"
-    sealed = any(one.entry.name == mar.DIGESTS for one in directory.members)
+    sealed = any(one.entry.name == DIGESTS for one in directory.members)
     in_file = sorted(directory.members, key=lambda one: one.entry.offset)
     if in_file != directory.members:
         moved = next(a for a, b in zip(directory.members, in_file, strict=True) if a != b)
@@ -83,6 +84,6 @@ def _read_member(member: Member, seen: Seen, progress: Callable[[int], None]) ->
         yield Problem("changed", entry.name, f"the content of {entry.name} was changed")
     if not member.readable:
         return
-    seen.members[entry.name] = mar.Member(size, content.hexdigest(), lying.hexdigest() if deflated else None)
+    seen.members[entry.name] = Digest(size, content.hexdigest(), lying.hexdigest() if deflated else None)
     if kept is not None:
         seen.kept[entry.name] = bytes(kept)

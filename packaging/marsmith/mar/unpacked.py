@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from marsmith.errors import ArchiveError
+from marsmith.ground.files import NOT_REGULAR
 from marsmith.ground.limits import MAX_MEMBERS, MAX_TOTAL_BYTES
 from marsmith.ground.names import unsafe
-from marsmith.ground.paths import NOT_REGULAR
 from marsmith.ground.untrusted import mapping, printable
-from marsmith.mar import mar
 from marsmith.mar.keys import read_public_key
+from marsmith.mar.members import DIGESTS, SEALS, Digest
 from marsmith.mar.problems import Problem, Unreadable
 from marsmith.mar.proof import KEPT, Seen, check_digests, check_signature, promises, refuse, too_large
+from marsmith.mar.writer import CHUNK_BYTES
 
 REMEDY = "Unpack an archive of marsmith build there."
 # Nothing below a directory is reached through a link, and a pipe that nobody writes to does not block.
@@ -49,7 +50,7 @@ def verify_unpacked(directory: Path, key: Path | None = None) -> None:
         where = printable(str(error.filename or directory))
         raise ArchiveError(f"{where} cannot be read: {error.strerror or error}.") from None
     else:
-        if mar.DIGESTS in walk.seen.kept:
+        if DIGESTS in walk.seen.kept:
             walk.problems += check_digests(walk.seen)
         walk.problems += check_signature(walk.seen, public)[1]
     refuse(directory, walk.problems, REMEDY)
@@ -57,11 +58,11 @@ def verify_unpacked(directory: Path, key: Path | None = None) -> None:
 
 def _read_kept(root: int, seen: Seen) -> Iterator[Problem]:
     """Keep what verification itself reads, where it is a regular file that is not too large."""
-    for name in mar.SEALS:
+    for name in SEALS:
         try:
             handle = _open(root, name)
         except FileNotFoundError:
-            if name == mar.DIGESTS:
+            if name == DIGESTS:
                 yield Problem("missing", name, f"{name} is missing")
             continue
         except (NotADirectoryError, _NotRegular):
@@ -70,7 +71,7 @@ def _read_kept(root: int, seen: Seen) -> Iterator[Problem]:
         with os.fdopen(handle, "rb") as stream:
             content = stream.read(KEPT[name] + 1)
         # Present, if not readable: what is too large must not pass for missing.
-        seen.members[name] = mar.Member(len(content), hashlib.sha256(content).hexdigest())
+        seen.members[name] = Digest(len(content), hashlib.sha256(content).hexdigest())
         if problem := too_large(name, len(content)):
             yield problem
         else:
@@ -118,8 +119,8 @@ class _Walk:
 
     def read(self, root: int) -> None:
         """Look at every name in the directories that a promised file lies in. Raises OSError and Unreadable."""
-        self.promised = promises(self.seen.kept.get(mar.DIGESTS, b""))
-        self.names = sorted({name for name in self.promised if not unsafe(name)} | set(mar.SEALS))
+        self.promised = promises(self.seen.kept.get(DIGESTS, b""))
+        self.names = sorted({name for name in self.promised if not unsafe(name)} | set(SEALS))
         self._read(root, "")
 
     def _read(self, here: int, above: str) -> None:
@@ -132,7 +133,7 @@ class _Walk:
                     self._read(handle, f"{name}/")
                 finally:
                     os.close(handle)
-            elif name not in mar.SEALS:
+            elif name not in SEALS:
                 self._compare(here, last, name, status)
 
     def _listed(self, here: int) -> list[str]:
@@ -157,20 +158,20 @@ class _Walk:
             return
         promise = mapping(self.promised[name])
         # Of another size it cannot be what was promised, and is not read.
-        self.seen.members[name] = mar.Member(status.st_size, "", promise.get("deflated"))
+        self.seen.members[name] = Digest(status.st_size, "", promise.get("deflated"))
         if not stat.S_ISREG(status.st_mode):
             self.problems.append(Problem("unsafe", name, f"{name} is not a regular file"))
         elif status.st_size == promise.get("size"):
             self.seen.members[name] = self._digest(here, last, status.st_size, promise.get("deflated"))
 
-    def _digest(self, here: int, last: str, size: int, deflated: Any) -> mar.Member:
+    def _digest(self, here: int, last: str, size: int, deflated: Any) -> Digest:
         """The member that a file is, which was of `size` bytes: read no further, whatever has become of it."""
         self.read_bytes += size
         if self.read_bytes > MAX_TOTAL_BYTES:
             raise Unreadable("limit", None, f"it has more than {MAX_TOTAL_BYTES:,} bytes")
         digest, count = hashlib.sha256(), 0
         with os.fdopen(_open(here, last), "rb", buffering=0) as stream:
-            while count <= size and (chunk := stream.read(min(mar.CHUNK_BYTES, size + 1 - count))):
+            while count <= size and (chunk := stream.read(min(CHUNK_BYTES, size + 1 - count))):
                 digest.update(chunk)
                 count += len(chunk)
-        return mar.Member(count, digest.hexdigest(), deflated)
+        return Digest(count, digest.hexdigest(), deflated)

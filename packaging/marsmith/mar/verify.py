@@ -17,13 +17,14 @@ from pathlib import Path, PurePosixPath
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from marsmith.errors import ArchiveError, SigningError
+from marsmith.ground.files import open_regular
 from marsmith.ground.names import folded, unsafe
-from marsmith.ground.paths import open_regular
 from marsmith.ground.untrusted import json_value, mapping
-from marsmith.mar import mar, records
+from marsmith.mar import records
 from marsmith.mar.bombs import check_limits
 from marsmith.mar.directory import Directory, Listed, read_directory
 from marsmith.mar.keys import read_public_key
+from marsmith.mar.members import DIGESTS, MANIFEST, SEALS
 from marsmith.mar.problems import Problem, Unreadable
 from marsmith.mar.proof import Pins, Seen, SignatureState, check_digests, check_signature, check_version, refuse
 from marsmith.mar.structure import read_members
@@ -95,7 +96,7 @@ def _verify(
         directory = read_directory(stream)
         names = [one.entry.name for one in directory.members]
         report.members = len(names)
-        report.sealed = mar.DIGESTS in names
+        report.sealed = DIGESTS in names
         if bombs := list(check_limits(directory)):  # what would explode is not unpacked to see what else is wrong
             report.problems += bombs
             return report
@@ -135,15 +136,15 @@ def _check_names(directory: Directory, *, sealed: bool) -> Iterator[Problem]:
 
 def _check_unsealed(seen: Seen) -> Iterator[Problem]:
     """Marsmith's archives never lack their digests."""
-    if "marsmith" in mapping(json_value(seen.kept.get(mar.MANIFEST, b""))):
-        yield Problem("missing", mar.DIGESTS, f"{mar.DIGESTS} is missing")
+    if "marsmith" in mapping(json_value(seen.kept.get(MANIFEST, b""))):
+        yield Problem("missing", DIGESTS, f"{DIGESTS} is missing")
 
 
 def _check_seal(directory: Directory, seen: Seen) -> Iterator[Problem]:
     """The digests against the members, and the directory against the one that Marsmith writes."""
     yield from check_digests(seen)
     names = [one.entry.name for one in directory.members]
-    expected = [*sorted(set(names) - set(mar.SEALS)), *(name for name in mar.SEALS if name in names)]
+    expected = [*sorted(set(names) - set(SEALS)), *(name for name in SEALS if name in names)]
     for name, right in zip(names, expected, strict=False):
         if name != right:
             yield Problem("order", name, f"{name} stands where {right} belongs")

@@ -5,23 +5,21 @@ ONNX Runtime comes first. What ONNX cannot hold, or answers otherwise there, fal
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
 
 import numpy as np
 
 from marsmith.errors import ExportError
 from marsmith.ground.progress import Progress
+from marsmith.ground.serving import Engine
 from marsmith.network.export import GRAPH, session
 from marsmith.network.program import PROGRAM, WEIGHTS, Run, player
+from marsmith.network.reference import Case, Reference
 
 # fp32 arithmetic in another order; a wrong mask, position or activation is off by 1e-2 and more.
 TOLERANCE = 1e-4
-
-Engine = Literal["ONNX Runtime", "PyTorch"]
-Case = tuple[Mapping[str, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +33,6 @@ class Network:
     files: tuple[str, ...]
     parity: float
     note: str = ""
-
-
-class Reference(Protocol):
-    """The checkpoint as Hugging Face runs it (reference.py)."""
-
-    def export(self, out: Path) -> None:
-        """Write the ONNX graph into a directory. Raises ExportError."""
-
-    def record(self, out: Path) -> None:
-        """Write the PyTorch program into a directory. Raises ExportError."""
-
-    def cases(self) -> Iterable[Case]:
-        """Feeds, with the logits that the checkpoint gives them."""
 
 
 def write_network(reference: Reference, out: Path, progress: Progress) -> Network:

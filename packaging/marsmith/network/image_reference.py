@@ -12,13 +12,13 @@ from PIL import Image
 from transformers import AutoModelForImageClassification
 
 from marsmith.ground.serving import Decode
-from marsmith.network.choose import Case
 from marsmith.network.export import Images, export_images
 from marsmith.network.forward import logits, probabilities
 from marsmith.network.picture import read_picture
 from marsmith.network.pretrained import guarded, load_image_processor, load_model
 from marsmith.network.processor import class_name, image_settings
 from marsmith.network.program import record
+from marsmith.network.reference import Case
 from marsmith.recipe.checkpoint import Checkpoint
 
 PROBE_IMAGES = 3

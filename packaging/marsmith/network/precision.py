@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from math import ceil, floor
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from marsmith.errors import ExportError, RecipeError
-from marsmith.evidence.accuracy import Accuracy, compare
+from marsmith.evidence.accuracy import Accuracy
 from marsmith.ground.progress import Progress
+from marsmith.ground.serving import Precision
 from marsmith.network.choose import Network
 from marsmith.network.export import GRAPH, session
 from marsmith.network.int8 import quantise
+from marsmith.network.program import Run
+from marsmith.network.reference import Reference
 from marsmith.recipe.calibration import calibration
 from marsmith.recipe.recipe import Recipe
 
 # Inputs between two words about how far it is.
 PROGRESS_EVERY = 50
-
-
-class Reference(Protocol):
-    """The checkpoint as Hugging Face runs it (reference.py)."""
-
-    def feeds(self, body: str | bytes) -> Mapping[str, np.ndarray]:
-        """The network's inputs for one text or image file. Raises RecipeError when it is none."""
+# Of the figures in accuracy.json, rounded to the worse side: further digits are another CPU's.
+DECIMALS = 4
 
 
 def in_precision(
@@ -60,3 +58,27 @@ def in_precision(
     accuracy = compare(session(exact / GRAPH), session(out / GRAPH), recipe.precision, compared)
     accuracy.require(recipe.accuracy)
     return out, accuracy
+
+
+def compare(exact: Run, reduced: Run, precision: Precision, batches: Iterable[Mapping[str, np.ndarray]]) -> Accuracy:
+    """What the network of reduced precision makes of at least one batch, beside the exact one."""
+    agreeing = inputs = 0
+    change = 0.0
+    for feeds in batches:
+        expected, got = _probabilities(exact(feeds)), _probabilities(reduced(feeds))
+        # Of logits that are not finite, every probability is none, which agrees with nothing.
+        agreeing += int(((expected.argmax(-1) == got.argmax(-1)) & np.isfinite(got).all(-1)).sum())
+        inputs += len(expected)
+        change = max(change, float(np.nan_to_num(np.abs(expected - got), nan=1.0).max()))
+    return Accuracy(
+        precision=precision,
+        inputs=inputs,
+        label_agreement=floor(agreeing / inputs * 10**DECIMALS) / 10**DECIMALS,
+        max_probability_change=ceil(change * 10**DECIMALS) / 10**DECIMALS,
+    )
+
+
+def _probabilities(logits: np.ndarray) -> np.ndarray:
+    exponentials = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
+    shares: np.ndarray = exponentials / exponentials.sum(axis=-1, keepdims=True)
+    return shares

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from marsmith.errors import CheckpointError, ServerError
-from marsmith.mar import mar
+from marsmith.mar.members import Members
 from marsmith.torchserve.worker import ENVIRONMENT
 
 # A second here; as long as a worker gets to start (worker.py).
@@ -27,7 +27,7 @@ Inputs = Mapping[str, Sequence[str]]
 Ask = Callable[[Inputs], list[Any]]
 
 
-def asking(members: mar.Members, scratch: Path) -> Ask:
+def asking(members: Members, scratch: Path) -> Ask:
     """What answers inputs as the handlers among `members` prepare them; `scratch` is an empty directory.
 
     `members` are the handlers, serving.json and the files that they preprocess with. Raises ServerError.

@@ -14,12 +14,12 @@ from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from marsmith.errors import CheckpointError, RecipeError
 from marsmith.ground.serving import Layout, LongText, TextSettings, TokenTypes
-from marsmith.network.choose import Case
 from marsmith.network.export import export_text, text_network
 from marsmith.network.feeds import feeds
 from marsmith.network.forward import logits, probabilities
 from marsmith.network.pretrained import guarded, load_model, load_tokenizer
 from marsmith.network.program import record
+from marsmith.network.reference import Case
 from marsmith.recipe.checkpoint import Checkpoint, text_layout
 
 # Texts of many lengths, scripts and odd characters: token ids and positions that differ show up in the logits.

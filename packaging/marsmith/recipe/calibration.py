@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from marsmith.errors import ArchiveError, RecipeError
+from marsmith.ground.files import NotUtf8, is_dir, is_file, read_lines, read_regular
 from marsmith.ground.limits import MAX_SAMPLE_BYTES
-from marsmith.ground.lines import NotUtf8, read_lines
-from marsmith.ground.paths import is_dir, is_file, read_regular
 from marsmith.ground.placeholders import EMPTY, what_stands_at
 from marsmith.mar.collect import walk
 from marsmith.recipe.recipe import Recipe

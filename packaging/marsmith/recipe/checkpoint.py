@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from marsmith.errors import CheckpointError, first_line
-from marsmith.ground.paths import is_dir
+from marsmith.ground.files import is_dir
 from marsmith.ground.placeholders import what_stands_at
 from marsmith.ground.serving import Layout
 from marsmith.ground.untrusted import printable

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from marsmith.errors import CheckpointError
-from marsmith.ground.paths import is_file
+from marsmith.ground.files import is_file
 from marsmith.recipe.json_file import entries, read_object
 from marsmith.recipe.weights import is_plain
 

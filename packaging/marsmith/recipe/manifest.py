@@ -7,7 +7,7 @@ from importlib.metadata import version
 import yaml
 
 from marsmith.ground.serving import dump_json
-from marsmith.mar import mar
+from marsmith.mar.members import CONFIG, REQUIREMENTS
 from marsmith.recipe.recipe import Recipe
 
 # The stock writer puts the clock here, and TorchServe only shows it: a fixed instant keeps builds the same.
@@ -25,8 +25,8 @@ def manifest(recipe: Recipe, checkpoint: str) -> bytes:
                 "modelName": recipe.name,
                 "handler": recipe.entry,
                 "modelVersion": recipe.version,
-                "requirementsFile": mar.REQUIREMENTS,
-                "configFile": mar.CONFIG,
+                "requirementsFile": REQUIREMENTS,
+                "configFile": CONFIG,
             },
             "archiverVersion": ARCHIVER_VERSION,
             "marsmith": {"version": version("marsmith"), "task": recipe.task, "checkpoint": checkpoint},

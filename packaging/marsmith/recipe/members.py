@@ -5,19 +5,23 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 
 from marsmith.errors import ArchiveError, RecipeError
-from marsmith.ground.paths import is_dir, is_file, leads_out
-from marsmith.ground.serving import dump_json
-from marsmith.mar import mar
+from marsmith.ground.files import is_dir, is_file, leads_out
+from marsmith.ground.serving import ImageSettings, Options, Serving, TextSettings, dump_json
 from marsmith.mar.collect import walk
+from marsmith.mar.members import CONFIG, MANIFEST, REQUIREMENTS, Source
 from marsmith.recipe import manifest
 from marsmith.recipe.nutrition import read_table
 from marsmith.recipe.recipe import Recipe
 from marsmith.resources import handlers_tree
 
 MODEL = PurePosixPath("model")
+# The folder of an archive that holds the handlers' library.
+HANDLERS = "handlers"
+# What an archive without a network says of its checkpoint and its precision.
+NO_CHECKPOINT = "none"
 
 
-def planned(recipe: Recipe, source: str) -> dict[PurePosixPath, mar.Source]:
+def planned(recipe: Recipe, source: str) -> dict[PurePosixPath, Source]:
     """Code, configuration, requirements, manifest, nutrition and extra files; `source` names the checkpoint.
 
     Raises RecipeError for a file of the recipe that cannot be used.
@@ -26,20 +30,35 @@ def planned(recipe: Recipe, source: str) -> dict[PurePosixPath, mar.Source]:
         **code(recipe),
         **nutrition(recipe),
         **{MODEL / name: file for name, file in extra_files(recipe).items()},
-        PurePosixPath(mar.CONFIG): manifest.model_config(recipe),
-        PurePosixPath(mar.REQUIREMENTS): manifest.requirements(recipe),
-        PurePosixPath(mar.MANIFEST): manifest.manifest(recipe, source),
+        PurePosixPath(CONFIG): manifest.model_config(recipe),
+        PurePosixPath(REQUIREMENTS): manifest.requirements(recipe),
+        PurePosixPath(MANIFEST): manifest.manifest(recipe, source),
     }
 
 
-def code(recipe: Recipe) -> dict[PurePosixPath, mar.Source]:
+def serving(
+    recipe: Recipe, precision: str, labels: list[str], settings: TextSettings | ImageSettings | None = None
+) -> Serving:
+    """serving.json: how the network is fed, where there is one, and what its logits mean."""
+    return Serving(
+        name=recipe.name,
+        version=recipe.version,
+        precision=precision,
+        labels=labels,
+        options=Options(top_k=recipe.top_k, explain_runs=recipe.explain_runs),
+        text=settings if isinstance(settings, TextSettings) else None,
+        image=settings if isinstance(settings, ImageSettings) else None,
+    )
+
+
+def code(recipe: Recipe) -> dict[PurePosixPath, Source]:
     """The handlers package, and at the archive's root, where TorchServe looks, the recipe's handler or the task's.
 
     Raises RecipeError for a handler that is no file.
     """
     tree = handlers_tree()
-    package: dict[PurePosixPath, mar.Source] = {
-        PurePosixPath("handlers", file.relative_to(tree).as_posix()): file for file in sorted(tree.rglob("*.py"))
+    package: dict[PurePosixPath, Source] = {
+        PurePosixPath(HANDLERS, file.relative_to(tree).as_posix()): file for file in sorted(tree.rglob("*.py"))
     }
     entry = recipe.directory / recipe.handler if recipe.handler else tree / recipe.entry
     if not is_file(entry):
@@ -49,7 +68,7 @@ def code(recipe: Recipe) -> dict[PurePosixPath, mar.Source]:
     return package | {PurePosixPath(recipe.entry): entry}
 
 
-def nutrition(recipe: Recipe) -> dict[PurePosixPath, mar.Source]:
+def nutrition(recipe: Recipe) -> dict[PurePosixPath, Source]:
     """The nutrition table, where the recipe names one. Raises RecipeError for one that cannot be used."""
     if recipe.nutrition is None:
         return {}

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 from marsmith.errors import RecipeError
-from marsmith.ground.lines import read_lines
+from marsmith.ground.files import read_lines
 from marsmith.ground.placeholders import what_stands_at
 
 SERVING_DECIMALS = 3

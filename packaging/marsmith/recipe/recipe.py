@@ -14,9 +14,8 @@ from packaging.version import Version
 from pydantic import Field, StrictBool, ValidationError, field_validator, model_validator
 
 from marsmith.errors import RecipeError
+from marsmith.ground.files import decoded, is_dir, read_regular
 from marsmith.ground.limits import MAX_TEXT_BYTES
-from marsmith.ground.lines import decoded
-from marsmith.ground.paths import is_dir, read_regular
 from marsmith.ground.serving import EXPLAIN_RUNS, Decode, LongText, Precision
 from marsmith.ground.values import Count, FilePath, ModelName, ModelVersion, Named, OwnPath, Section, Share
 from marsmith.ground.wording import explained

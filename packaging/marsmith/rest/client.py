@@ -16,8 +16,8 @@ from urllib.parse import quote
 import requests
 
 from marsmith.errors import ClientError
+from marsmith.ground.files import read_regular
 from marsmith.ground.limits import MAX_INPUT_BYTES
-from marsmith.ground.paths import read_regular
 from marsmith.ground.untrusted import mapping, printable, strict_json_value
 from marsmith.rest.address import Address
 from marsmith.rest.address import address as address_of

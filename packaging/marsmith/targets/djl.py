@@ -10,11 +10,11 @@ import ast
 from pathlib import Path, PurePosixPath
 
 from marsmith.errors import TargetError
-from marsmith.mar import mar
-from marsmith.network.choose import Engine
+from marsmith.ground.serving import Engine
+from marsmith.mar.members import REQUIREMENTS, Source
 from marsmith.recipe.recipe import Recipe
-from marsmith.targets.packed import Packed
 from marsmith.targets.tarball import write_tar_gz
+from marsmith.targets.target import Packed
 
 ARCHIVE = PurePosixPath("archive")
 MODEL = Path(__file__).with_name("entries") / "model.py"
@@ -40,10 +40,10 @@ def check(recipe: Recipe, engine: Engine | None) -> None:
 def write(packed: Packed, out: Path) -> list[Path]:
     """Write `out`/NAME.djl.tar.gz. Raises ArchiveError."""
     path = out / f"{packed.recipe.name}.djl.tar.gz"
-    members: dict[PurePosixPath, mar.Source] = {ARCHIVE / name: source for name, source in packed.tree.items()}
+    members: dict[PurePosixPath, Source] = {ARCHIVE / name: source for name, source in packed.tree.items()}
     members[PurePosixPath("serving.properties")] = properties(packed.recipe)
     members[PurePosixPath(MODEL.name)] = MODEL
-    members[PurePosixPath(mar.REQUIREMENTS)] = packed.members[PurePosixPath(mar.REQUIREMENTS)]
+    members[PurePosixPath(REQUIREMENTS)] = packed.members[PurePosixPath(REQUIREMENTS)]
     write_tar_gz(path, members)
     return [path]
 

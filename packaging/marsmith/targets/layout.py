@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from marsmith.mar import mar
+from marsmith.mar.members import Members, Source, digest_of
 from marsmith.targets.tarball import whole, write_tar
 
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
@@ -28,9 +28,9 @@ class Layout:
     """The blobs of a layout; layers lie in `scratch` until it is written."""
 
     scratch: Path
-    _blobs: dict[str, mar.Source] = field(default_factory=dict)
+    _blobs: dict[str, Source] = field(default_factory=dict)
 
-    def layer(self, members: mar.Members, media_type: str, annotations: Mapping[str, str] | None = None) -> Descriptor:
+    def layer(self, members: Members, media_type: str, annotations: Mapping[str, str] | None = None) -> Descriptor:
         """Add a layer of those members. Raises ArchiveError."""
         file = self.scratch / f"{len(self._blobs)}.tar"
         with whole(file) as stream:
@@ -53,7 +53,7 @@ class Layout:
     def write(self, path: Path, root: Descriptor, reference: str) -> None:
         """Write the layout of `root`, which is known by that reference, as a tar file. Raises ArchiveError."""
         manifests = [root | {"annotations": {REFERENCE: reference}}]
-        members: dict[PurePosixPath, mar.Source] = {
+        members: dict[PurePosixPath, Source] = {
             PurePosixPath("oci-layout"): _json(LAYOUT),
             PurePosixPath("index.json"): _json(
                 {"schemaVersion": SCHEMA, "mediaType": INDEX_TYPE, "manifests": manifests}
@@ -63,8 +63,8 @@ class Layout:
         with whole(path) as stream:
             write_tar(stream, members)
 
-    def _add(self, source: mar.Source, media_type: str) -> Descriptor:
-        member = mar.member_of(source)
+    def _add(self, source: Source, media_type: str) -> Descriptor:
+        member = digest_of(source)
         self._blobs[member.sha256] = source
         return {"mediaType": media_type, "digest": f"sha256:{member.sha256}", "size": member.size}
 

@@ -11,13 +11,12 @@ import tempfile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from marsmith.ground.serving import Precision
-from marsmith.mar import mar
-from marsmith.network.choose import Engine
+from marsmith.ground.serving import Engine, Precision
+from marsmith.mar.members import Source
 from marsmith.recipe.members import MODEL
 from marsmith.recipe.recipe import Recipe
 from marsmith.targets.layout import Descriptor, Layout
-from marsmith.targets.packed import Packed
+from marsmith.targets.target import Packed
 
 PACK = "application/vnd.cncf.model"
 FILE_PATH = "org.cncf.model.filepath"
@@ -115,7 +114,7 @@ def _annotations(recipe: Recipe) -> dict[str, str]:
 def _write_car(packed: Packed, layout: Layout, path: Path) -> None:
     """Two architectures share the layers, since a node takes no image of another one."""
     recipe = packed.recipe
-    files: list[dict[PurePosixPath, mar.Source]] = [
+    files: list[dict[PurePosixPath, Source]] = [
         {MODELS / "config/config.properties": _kserve_config(recipe)},
         {MODELS / f"model-store/{recipe.name}.mar": packed.archive},
     ]

@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 from pathlib import Path, PurePosixPath
 
-from marsmith.ground.serving import dump_json
-from marsmith.mar import mar
-from marsmith.network.choose import Engine
+from marsmith.ground.serving import Engine, dump_json
+from marsmith.mar.members import MANIFEST, REQUIREMENTS
 from marsmith.recipe.recipe import Recipe
-from marsmith.targets.packed import Packed
 from marsmith.targets.tarball import write_tar_gz
+from marsmith.targets.target import Packed
 
 CODE = PurePosixPath("code")
 INFERENCE = Path(__file__).with_name("entries") / "inference.py"
@@ -34,9 +33,9 @@ def write(packed: Packed, out: Path) -> list[Path]:
         path,
         packed.with_members(
             {
-                PurePosixPath(mar.MANIFEST): _manifest(packed),
+                PurePosixPath(MANIFEST): _manifest(packed),
                 CODE / INFERENCE.name: INFERENCE,
-                CODE / mar.REQUIREMENTS: packed.members[PurePosixPath(mar.REQUIREMENTS)],
+                CODE / REQUIREMENTS: packed.members[PurePosixPath(REQUIREMENTS)],
             }
         ),
     )
@@ -45,7 +44,7 @@ def write(packed: Packed, out: Path) -> list[Path]:
 
 def _manifest(packed: Packed) -> bytes:
     """The archive's manifest without what would come before the toolkit's; `marsmith` says what that was."""
-    source = packed.members[PurePosixPath(mar.MANIFEST)]
+    source = packed.members[PurePosixPath(MANIFEST)]
     manifest = json.loads(source if isinstance(source, bytes) else source.read_bytes())
     model = manifest["model"]
     manifest["marsmith"] |= {"handler": model.pop("handler"), "modelVersion": model["modelVersion"]}

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import IO, cast
 
 from marsmith.errors import ArchiveError
-from marsmith.ground.atomic import atomic
-from marsmith.mar import mar
+from marsmith.ground.files import atomic
+from marsmith.mar.members import Members
+from marsmith.mar.writer import open_source
 
 # The first of January 1980 in seconds, as in a .mar; some readers complain about 1970.
 INSTANT_S = 315_532_800
@@ -31,17 +32,17 @@ def whole(path: Path) -> Iterator[IO[bytes]]:
         raise ArchiveError(f"{path} cannot be written: {error.strerror or error}.") from None
 
 
-def write_tar(stream: IO[bytes], members: mar.Members) -> None:
+def write_tar(stream: IO[bytes], members: Members) -> None:
     """Write a tar archive of `members`. Raises ArchiveError for a source that cannot be read, and OSError."""
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name in sorted(members, key=str):
-            with mar.reading(members[name], name) as (reader, size):
+            with open_source(members[name], name) as (reader, size):
                 info = tarfile.TarInfo(str(name))
                 info.size, info.mode, info.mtime = size, MODE, INSTANT_S
                 tar.addfile(info, reader)
 
 
-def write_tar_gz(path: Path, members: mar.Members) -> None:
+def write_tar_gz(path: Path, members: Members) -> None:
     """Write `members` as the gzipped tar archive `path`: gzip's header has neither name nor time.
 
     Raises ArchiveError.

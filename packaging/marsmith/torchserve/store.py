@@ -8,12 +8,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from marsmith.errors import ArchiveError
-from marsmith.ground.paths import open_regular
+from marsmith.ground.files import open_regular
 from marsmith.ground.progress import Progress, silent
 from marsmith.ground.untrusted import mapping
 from marsmith.ground.values import NAME_PATTERN
-from marsmith.mar import mar
+from marsmith.mar.members import CONFIG, MANIFEST
+from marsmith.mar.reader import read_json, read_yaml
 from marsmith.mar.verify import verify
+from marsmith.mar.writer import CHUNK_BYTES
 
 # Whoever serves a store need not be who filled it.
 FILE_MODE = 0o644
@@ -38,7 +40,7 @@ def fill(
         copy = store / f"{len(sources)}.copy"
         try:
             with open_regular(path) as source, copy.open("wb") as target:
-                shutil.copyfileobj(source, target, mar.CHUNK_BYTES)
+                shutil.copyfileobj(source, target, CHUNK_BYTES)
         except FileNotFoundError:
             raise ArchiveError(f"There is no archive {path}. Build it with marsmith build.") from None
         except OSError as error:
@@ -57,7 +59,7 @@ def fill(
 
 def model_name(archive: Path, path: Path) -> str:
     """The name of the model in `archive`, a copy of `path`. Raises ArchiveError."""
-    model = mapping(mar.read_json(archive, mar.MANIFEST).get("model"))
+    model = mapping(read_json(archive, MANIFEST).get("model"))
     if not {"modelName", "handler"} <= model.keys():
         raise ArchiveError(f"The manifest of {path} names no model and handler: TorchServe cannot serve it.")
     name = str(model["modelName"])
@@ -77,5 +79,5 @@ def startup_timeout_s(archive: Path) -> int:
 
 
 def _number(archive: Path, key: str, default: int) -> int:
-    value = mar.read_yaml(archive, mar.CONFIG).get(key)
+    value = read_yaml(archive, CONFIG).get(key)
     return value if isinstance(value, int) else default

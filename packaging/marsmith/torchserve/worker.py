@@ -26,7 +26,8 @@ from types import TracebackType
 
 from marsmith.errors import ArchiveError, ServerError, first_line
 from marsmith.ground.untrusted import mapping
-from marsmith.mar import mar
+from marsmith.mar.members import MANIFEST
+from marsmith.mar.reader import extract_archive, read_json, read_yaml
 from marsmith.resources import worker_site
 from marsmith.torchserve.configuration import UTF8
 from marsmith.torchserve.processes import Guarded
@@ -119,7 +120,7 @@ class Worker:
 
     def _start(self) -> None:
         model_dir = self._home / "model"
-        mar.extract(self._path, model_dir)
+        extract_archive(self._path, model_dir)
         spec = find_spec("ts")
         if spec is None or spec.origin is None:
             raise ServerError("TorchServe is not installed: pip install torchserve==0.12.0.")
@@ -154,11 +155,11 @@ class Worker:
         return False
 
     def _load(self, model_dir: Path) -> None:
-        model = mapping(mar.read_json(self._path, mar.MANIFEST).get("model"))
+        model = mapping(read_json(self._path, MANIFEST).get("model"))
         if not {"modelName", "handler"} <= model.keys():
             raise ArchiveError(f"The manifest of {self._path} names no model and handler: TorchServe cannot serve it.")
         name, handler = str(model["modelName"]), str(model["handler"])
-        config = mar.read_yaml(self._path, str(model.get("configFile")))
+        config = read_yaml(self._path, str(model.get("configFile")))
         self._answer_timeout_s = _seconds(config.get("responseTimeout"))
         self._socket.settimeout(_seconds(config.get("startupTimeout")))
         message = b"L" + _string(name) + _string(str(model_dir)) + struct.pack("!i", 1)

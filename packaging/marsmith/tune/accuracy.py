@@ -10,7 +10,7 @@ from typing import Any
 
 from marsmith.evidence import accuracy as gate
 from marsmith.evidence.replay import Outcome
-from marsmith.mar import mar
+from marsmith.mar.members import ACCURACY
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ def accuracy(archive: Path, outcomes: Sequence[Outcome]) -> Accuracy:
     """
     # What a build that lowers the precision found, on more inputs than the golden requests.
     with contextlib.suppress(OSError, ValueError):
-        said = gate.Accuracy.model_validate_json((archive / mar.ACCURACY).read_bytes())
+        said = gate.Accuracy.model_validate_json((archive / ACCURACY).read_bytes())
         return Accuracy(said.inputs, said.label_agreement, said.max_probability_change)
     changes = [change for one in outcomes for change in _changes(one.expected, one.prediction.body)]
     right = sum(one.ok for one in outcomes)

@@ -16,8 +16,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AbstractTable, AoT, Table
 
 from marsmith.errors import RecipeError
-from marsmith.ground.atomic import atomic
-from marsmith.ground.lines import decoded
+from marsmith.ground.files import atomic, decoded
 from marsmith.recipe.recipe import Recipe
 
 WRITE_BITS = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH

@@ -9,7 +9,7 @@ from pathlib import Path
 from marsmith.cli.predicting import lines
 from marsmith.errors import ClientError, TuneError
 from marsmith.evidence import golden
-from marsmith.ground.paths import is_dir, is_file
+from marsmith.ground.files import is_dir, is_file
 from marsmith.ground.untrusted import printable
 from marsmith.recipe.recipe import Recipe
 from marsmith.rest.client import CONCURRENCY, Client, body_of

@@ -14,7 +14,8 @@ from marsmith.errors import TuneError
 from marsmith.evidence import replay
 from marsmith.ground.cores import intra_op_threads
 from marsmith.ground.progress import Progress
-from marsmith.mar import mar
+from marsmith.mar.members import CONFIG, SEALS, Source
+from marsmith.mar.writer import write_archive
 from marsmith.recipe import manifest
 from marsmith.recipe.recipe import Recipe, Serving
 from marsmith.rest.client import Client
@@ -146,11 +147,9 @@ def _kind(status: int) -> str:
 def variant(recipe: Recipe, archive: Path, setting: Setting, cores: int, path: Path) -> Path:
     """Write, to `path`, the recipe's unpacked `archive` with the setting in place of the recipe's own."""
     files = {PurePosixPath(file.relative_to(archive)): file for file in archive.rglob("*") if file.is_file()}
-    members: dict[PurePosixPath, mar.Source] = {
-        name: file for name, file in files.items() if str(name) not in mar.SEALS
-    }
+    members: dict[PurePosixPath, Source] = {name: file for name, file in files.items() if str(name) not in SEALS}
     tuned = recipe.model_copy(update={"serving": serving(recipe.serving, setting, cores)})
-    mar.write(path, members | {PurePosixPath(mar.CONFIG): manifest.model_config(tuned)})
+    write_archive(path, members | {PurePosixPath(CONFIG): manifest.model_config(tuned)})
     return path
 
 

@@ -7,9 +7,10 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from marsmith.builder import NO_CHECKPOINT, build
+from marsmith.builder import build
 from marsmith.errors import MarsmithError, TuneError
-from marsmith.mar import mar
+from marsmith.mar.reader import extract_archive
+from marsmith.recipe.members import NO_CHECKPOINT
 from marsmith.recipe.recipe import Recipe
 from marsmith.tune.edit import edited
 from marsmith.tune.measure import Bench, Row, serving
@@ -92,7 +93,7 @@ class Tuning:
                     self.refused.append(Refusal(precision, str(refusal)))
                     continue
                 archives[precision] = scratch / precision
-                mar.extract(built.path, archives[precision])
+                extract_archive(built.path, archives[precision])
                 built.path.unlink()
         if not archives and error:
             raise error

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import get_args
 
-from marsmith.builder import NO_CHECKPOINT
 from marsmith.errors import TuneError
 from marsmith.ground.cores import intra_op_threads
+from marsmith.recipe.members import NO_CHECKPOINT
 from marsmith.recipe.recipe import Recipe
 
 BATCH_SIZES = (1, 8, 16, 32)

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from marsmith.archiver import ENDINGS
-from marsmith.mar import mar
+from marsmith.mar.members import DIGESTS, MANIFEST, SIGNATURE
 from tests.packaging.archiver.packing import HANDLER
 
 Tree = Mapping[str, bytes]
@@ -53,7 +53,7 @@ HANDLERS = {
     "image_classifier": None,
     "inputs/missing": None,
 }
-RECORDS = {mar.MANIFEST, mar.DIGESTS, mar.SIGNATURE}
+RECORDS = {MANIFEST, DIGESTS, SIGNATURE}
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from marsmith.archiver import Archived, archive
 from marsmith.cli.archiver import COMMAND
 from marsmith.cli.archiver import archive as command
 from marsmith.errors import ArchiveError, LintError
-from marsmith.mar import mar
+from marsmith.mar.members import DIGESTS, MANIFEST
 
 APP = typer.Typer(add_completion=False)
 APP.command(**COMMAND)(command)
@@ -52,11 +52,11 @@ def contents(path: Path) -> dict[str, bytes]:
 
 def names(path: Path) -> set[str]:
     """The members that are not the archiver's own."""
-    return contents(path).keys() - {mar.MANIFEST, mar.DIGESTS}
+    return contents(path).keys() - {MANIFEST, DIGESTS}
 
 
 def manifest(path: Path) -> dict[str, Any]:
-    value = json.loads(contents(path)[mar.MANIFEST])
+    value = json.loads(contents(path)[MANIFEST])
     assert isinstance(value, dict)
     return value
 

@@ -18,7 +18,7 @@ from model_archiver.model_packaging import generate_model_archive
 
 from marsmith.archiver import ENDINGS, archive
 from marsmith.errors import MarsmithError
-from marsmith.mar import mar
+from marsmith.mar.members import MANIFEST
 from tests.packaging.archiver.cases import (
     CASES,
     INPUTS,
@@ -73,7 +73,7 @@ def output(case: Case, whose: str) -> Path:
     if case.export == "store":
         store.mkdir(parents=True)
         if case.exists and case.archive_format == "no-archive":
-            put(path / mar.MANIFEST, b"{}")
+            put(path / MANIFEST, b"{}")
             put(path / "stale.txt", b"of the build before")
         elif case.exists:
             put(path, b"of the build before")
@@ -111,7 +111,7 @@ def theirs(case: Case) -> dict[str, bytes] | None:
 
 
 def manifest(members: Mapping[str, bytes]) -> dict[str, Any]:
-    value = json.loads(members[mar.MANIFEST])
+    value = json.loads(members[MANIFEST])
     assert isinstance(value, dict)
     return value | {"createdOn": None}
 

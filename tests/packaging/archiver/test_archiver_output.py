@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from marsmith.mar import mar
 from marsmith.mar.keys import keygen
+from marsmith.mar.members import DIGESTS, MANIFEST
 from marsmith.mar.signing import sign
 from marsmith.mar.verify import verify
 from tests.packaging.archiver.packing import ENDINGS, FORMATS, MIB, contents, manifest, names, pack, write
@@ -40,9 +40,9 @@ def test_every_format_holds_the_same_members(here: Path, archive_format: str) ->
         "sub/deep/vocab.txt",
     }
     assert archived.members == len(contents(archived.path))
-    assert (mar.DIGESTS in contents(archived.path)) == (archived.path.suffix == ".mar")
+    assert (DIGESTS in contents(archived.path)) == (archived.path.suffix == ".mar")
     assert contents(archived.path)["sub/deep/vocab.txt"] == b"a b"
-    assert contents(archived.path)[mar.MANIFEST].decode() == json.dumps(
+    assert contents(archived.path)[MANIFEST].decode() == json.dumps(
         {
             "createdOn": "01/01/1980 00:00:00",
             "runtime": "python",
@@ -93,9 +93,7 @@ def test_two_builds_have_the_same_bytes_whatever_the_clock_the_umask_and_the_mod
     assert second.read_bytes() == first
 
 
-@pytest.mark.parametrize(
-    ("archive_format", "deflated"), [("default", {"handler.py", mar.MANIFEST}), ("zip-store", set())]
-)
+@pytest.mark.parametrize(("archive_format", "deflated"), [("default", {"handler.py", MANIFEST}), ("zip-store", set())])
 def test_weights_are_stored_in_a_mar_and_with_zip_store_everything_is(
     here: Path, archive_format: str, deflated: set[str]
 ) -> None:

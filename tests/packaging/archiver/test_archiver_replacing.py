@@ -12,7 +12,7 @@ import marsmith.lint
 from marsmith.archiver import Archived
 from marsmith.errors import ArchiveError
 from marsmith.lint.findings import Finding
-from marsmith.mar import mar
+from marsmith.mar.members import MANIFEST
 from tests.packaging.archiver.packing import ENDINGS, FORMATS, HANDLER, contents, names, pack, refused, write
 
 
@@ -49,7 +49,7 @@ def test_force_never_replaces_what_is_no_model_directory(here: Path) -> None:
     write(here / "m/thesis.tex", "years of work")
     assert "m is no model directory" in refused(archive_format="no-archive", force=True)
     (here / "m").rename(here / "elsewhere")
-    write(here / "elsewhere" / mar.MANIFEST, "{}")
+    write(here / "elsewhere" / MANIFEST, "{}")
     (here / "m").symlink_to("elsewhere")
     assert "m is no model directory" in refused(archive_format="no-archive", force=True)
     (here / "m").unlink()

@@ -10,7 +10,8 @@ from model_archiver.model_archiver_config import ModelArchiverConfig
 from model_archiver.model_packaging import generate_model_archive
 
 from marsmith.builder import Built
-from marsmith.mar import mar
+from marsmith.mar.members import MANIFEST, SEALS
+from marsmith.mar.writer import write_archive
 from marsmith.torchserve.server import Server
 from tests.packaging.cli.test_cli import marsmith, sentence
 from tests.packaging.forgery import members, unpacked
@@ -68,8 +69,8 @@ def test_keygen_sign_and_verify(archive: Path, tmp_path: Path) -> None:
     assert "signature not checked" in marsmith("verify", archive).stdout
     assert "name it with --key" in sentence(marsmith("verify", archive, "--require-signature"))
     assert "is there already" in sentence(marsmith("keygen", tmp_path / "key.pem"))
-    unsigned = [(name, data) for name, data in unpacked(archive.read_bytes()) if name not in mar.SEALS]
-    mar.write(archive, members(dict(unsigned)))
+    unsigned = [(name, data) for name, data in unpacked(archive.read_bytes()) if name not in SEALS]
+    write_archive(archive, members(dict(unsigned)))
     assert marsmith("verify", archive, *required).returncode == 1
     assert "it is not signed" in sentence(marsmith("serve", archive, *required, "--port", free_ports().first))
 
@@ -86,7 +87,7 @@ def test_lint_of_a_recipe_and_of_an_archive(archive: Path, sentiment_recipe: Pat
 
 def test_lint_of_a_broken_archive_fails_with_a_table(tmp_path: Path) -> None:
     manifest = json.dumps({"runtime": "python", "model": {"modelName": "a..b", "handler": "torch.py"}}).encode()
-    mar.write(tmp_path / "m.mar", members({"torch.py": b"def handle(:\n", mar.MANIFEST: manifest}))
+    write_archive(tmp_path / "m.mar", members({"torch.py": b"def handle(:\n", MANIFEST: manifest}))
     result = marsmith("lint", tmp_path / "m.mar", "--offline")
     assert result.returncode == 1
     for code in ("M004", "M103", "M108"):

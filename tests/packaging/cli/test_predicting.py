@@ -10,7 +10,7 @@ from rich.console import Console
 
 from marsmith.cli.predicting import predict_to
 from marsmith.errors import ClientError
-from marsmith.ground.atomic import atomic
+from marsmith.ground.files import atomic
 from marsmith.rest.client import NOT_SENT, Client
 from tests.packaging.web import Answers, serving
 

@@ -13,8 +13,9 @@ from marsmith.container.admission import admit_archive, admit_tree, dismiss
 from marsmith.container.plan import admit_models
 from marsmith.container.settings import Settings
 from marsmith.errors import ArchiveError, ContainerError, VerifyError
-from marsmith.mar import mar
 from marsmith.mar.keys import keygen
+from marsmith.mar.members import CONFIG, DIGESTS
+from marsmith.mar.reader import extract_archive, read_yaml
 from marsmith.mar.signing import sign
 from marsmith.mar.unpacked import verify_unpacked
 from marsmith.torchserve.store import startup_timeout_s
@@ -37,7 +38,7 @@ def settings(store: Path, tmp_path: Path) -> Settings:
 @pytest.fixture
 def tree(sentiment_archive: Built, tmp_path: Path) -> Path:
     directory = tmp_path / "tree"
-    mar.extract(sentiment_archive.path, directory)
+    extract_archive(sentiment_archive.path, directory)
     return directory
 
 
@@ -140,7 +141,7 @@ def test_a_tree_that_is_not_what_was_built_is_refused(tree: Path, settings: Sett
     elif kind == "pipe":
         os.mkfifo(tree / "pipe")
     else:
-        (tree / mar.DIGESTS).unlink()
+        (tree / DIGESTS).unlink()
     with pytest.raises((VerifyError, ArchiveError)):
         admit_tree(tree, settings)
     assert not (settings.store / "sentiment").exists()
@@ -156,7 +157,7 @@ def test_the_environment_changes_the_time_outs_of_every_archive(store: Path, tmp
     for name in admit_models(settings):
         tree = settings.store / name
         assert startup_timeout_s(tree) == 900
-        before, after = mar.read_yaml(store / f"{name}.mar", mar.CONFIG), mar.read_yaml(tree, mar.CONFIG)
+        before, after = read_yaml(store / f"{name}.mar", CONFIG), read_yaml(tree, CONFIG)
         assert after == before | {"startupTimeout": 900, "responseTimeout": 600}
 
 

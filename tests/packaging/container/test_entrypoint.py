@@ -17,7 +17,7 @@ import marsmith
 from marsmith.builder import Built
 from marsmith.container.entrypoint import main
 from marsmith.evidence.replay import on_server
-from marsmith.mar import mar
+from marsmith.mar.reader import extract_archive
 from tests.packaging.container.processes import alive, descendants, kill
 from tests.packaging.ports import free_ports
 
@@ -119,8 +119,8 @@ def test_it_serves_until_sigterm_and_answers_what_was_asked(
 def test_sagemaker_names_the_models_while_it_serves(sentiment_archive: Built, tmp_path: Path) -> None:
     """The calls that SageMaker's contract for multi-model endpoints lists, with archives as it unpacks them."""
     good, changed = tmp_path / "models/good/model", tmp_path / "models/changed/model"
-    mar.extract(sentiment_archive.path, good)
-    mar.extract(sentiment_archive.path, changed)
+    extract_archive(sentiment_archive.path, good)
+    extract_archive(sentiment_archive.path, changed)
     (changed / "handlers/extra.py").write_text("")
     (tmp_path / "store").mkdir()
     port = free_ports().first

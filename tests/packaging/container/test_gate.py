@@ -13,7 +13,7 @@ from marsmith.builder import Built
 from marsmith.container.gate import MAX_LOAD_BYTES, Gate
 from marsmith.container.settings import Settings
 from marsmith.errors import ContainerError
-from marsmith.mar import mar
+from marsmith.mar.reader import extract_archive
 from tests.packaging.ports import free_ports
 
 TIMEOUT_S = 30
@@ -92,7 +92,7 @@ def behind(settings: Settings) -> Iterator[TorchServe]:
 @pytest.fixture
 def tree(sentiment_archive: Built, tmp_path: Path) -> Path:
     directory = tmp_path / "models/hash/model"
-    mar.extract(sentiment_archive.path, directory)
+    extract_archive(sentiment_archive.path, directory)
     return directory
 
 

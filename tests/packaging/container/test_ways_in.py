@@ -15,8 +15,9 @@ import pytest
 import requests
 
 from marsmith.builder import Built
-from marsmith.mar import mar
 from marsmith.mar.keys import keygen
+from marsmith.mar.members import CONFIG, DIGESTS, MANIFEST, SIGNATURE, digest_of
+from marsmith.mar.reader import extract_archive
 from marsmith.mar.signing import sign
 from tests.packaging.container.processes import kill
 from tests.packaging.ports import free_ports
@@ -54,7 +55,7 @@ def endpoint(sentiment_archive: Built, tmp_path_factory: pytest.TempPathFactory)
     public = keygen(scratch / "key.pem")
     archive = Path(shutil.copy(sentiment_archive.path, scratch / "signed.mar"))
     sign(archive, scratch / "key.pem")
-    mar.extract(archive, scratch / "signed")
+    extract_archive(archive, scratch / "signed")
     (scratch / "store").mkdir()
     port = free_ports().first
     environ = {
@@ -155,20 +156,20 @@ def change_library(tree: Path, code: str) -> None:
 def make_digests_again(tree: Path, code: str) -> None:
     """As if it had been built so; but nobody signed it."""
     change_handler(tree, code)
-    digests = json.loads((tree / mar.DIGESTS).read_text())
+    digests = json.loads((tree / DIGESTS).read_text())
     for handler in tree.glob("*.py"):
-        digests["members"][handler.name] = mar.digest(mar.member_of(handler))
-    (tree / mar.DIGESTS).write_text(json.dumps(digests))
+        digests["members"][handler.name] = digest_of(handler).entry()
+    (tree / DIGESTS).write_text(json.dumps(digests))
 
 
 def take_the_signature_away(tree: Path, code: str) -> None:
     make_digests_again(tree, code)
-    (tree / mar.SIGNATURE).unlink()
+    (tree / SIGNATURE).unlink()
 
 
 def own_interpreter(tree: Path, code: str) -> None:
     """TorchServe runs a model's own venv, where its configuration says so."""
-    config = tree / mar.CONFIG
+    config = tree / CONFIG
     config.write_text(config.read_text() + "useVenv: true\n")
     for name in ("venv/bin/python", "python", "python3"):
         program = tree / name
@@ -179,10 +180,10 @@ def own_interpreter(tree: Path, code: str) -> None:
 
 def another_handler(tree: Path, code: str) -> None:
     (tree / "other.py").write_text(code)
-    manifest = json.loads((tree / mar.MANIFEST).read_text())
+    manifest = json.loads((tree / MANIFEST).read_text())
     manifest["model"]["handler"] = "other.py"
     manifest["runtime"] = "python3"
-    (tree / mar.MANIFEST).write_text(json.dumps(manifest))
+    (tree / MANIFEST).write_text(json.dumps(manifest))
 
 
 def links(tree: Path, code: str) -> None:

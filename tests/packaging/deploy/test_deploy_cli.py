@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from marsmith.cli import app
 from marsmith.errors import DeployError, GoldenError
 from marsmith.evidence.golden import Golden, Request
-from marsmith.mar.mar import GOLDEN
+from marsmith.mar.members import GOLDEN
 from tests.packaging.deploy.cloud import BUCKET, IMAGE, NAME, ROLE, Cloud
 from tests.packaging.deploy.test_deploy_up import NOTHING
 

@@ -11,12 +11,14 @@ import pytest
 
 from marsmith.builder import Built, build
 from marsmith.errors import AccuracyError, CheckpointError, ExportError, RecipeError
-from marsmith.evidence.accuracy import Accuracy, compare
+from marsmith.evidence.accuracy import Accuracy
 from marsmith.evidence.golden import MAX_TOLERANCE, TOLERANCE, read, tolerance_of
 from marsmith.evidence.provenance import inputs
 from marsmith.inspection import inspect
 from marsmith.lint import lint_recipe
-from marsmith.mar import mar
+from marsmith.mar.members import ACCURACY
+from marsmith.mar.reader import open_archive, read_json
+from marsmith.network.precision import compare
 from marsmith.recipe.calibration import calibration
 from marsmith.recipe.checkpoint import resolve
 from marsmith.recipe.recipe import AccuracyLimits, Recipe
@@ -91,14 +93,14 @@ def test_the_archive_says_how_accurate_it_is(built: Built) -> None:
     assert built.accuracy is not None
     assert built.accuracy.inputs == len(TEXTS) + 1
     assert 0 < built.accuracy.max_probability_change < 1
-    assert mar.read_json(built.path, mar.ACCURACY) == built.accuracy.model_dump()
+    assert read_json(built.path, ACCURACY) == built.accuracy.model_dump()
     card = inspect(built.path)
     assert card.precision == "int8"
     assert card.accuracy == {key: value for key, value in built.accuracy.model_dump().items() if key != "precision"}
 
 
 def test_the_archive_does_not_hold_what_it_was_compared_on(built: Built) -> None:
-    with mar.opened(built.path) as zip_file:
+    with open_archive(built.path) as zip_file:
         assert all(SECRET.encode() not in zip_file.read(name) for name in zip_file.namelist())
 
 
@@ -184,7 +186,7 @@ def test_a_forged_accuracy_is_not_shown(built: Built, tmp_path: Path, numbers: d
     with zipfile.ZipFile(built.path) as source, zipfile.ZipFile(forged, "w") as target:
         for name in source.namelist():
             content = source.read(name)
-            if name == mar.ACCURACY:
+            if name == ACCURACY:
                 content = json.dumps(json.loads(content) | numbers).encode()
             target.writestr(name, content)
     assert inspect(forged).accuracy == {}

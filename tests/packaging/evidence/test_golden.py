@@ -14,7 +14,8 @@ from PIL import Image
 
 from marsmith.errors import GoldenError, RecipeError
 from marsmith.evidence.golden import TOLERANCE, Golden, differences, expected_answer, read, record
-from marsmith.mar import mar
+from marsmith.mar.members import GOLDEN
+from marsmith.mar.writer import write_archive
 from marsmith.recipe.recipe import Recipe
 from tests.tiny import write_recipe
 
@@ -29,7 +30,7 @@ class Fixed:
         self.asked: list[str | bytes] = []
         self._probabilities = probabilities
 
-    def probabilities(self, body: str | bytes) -> np.ndarray:
+    def __call__(self, body: str | bytes) -> np.ndarray:
         self.asked.append(body)
         return self._probabilities
 
@@ -176,7 +177,7 @@ def test_nothing_differs_from_itself_and_anything_can_be_compared(one: Any, othe
 
 def test_an_archive_without_golden_requests_has_none(tmp_path: Path) -> None:
     path = tmp_path / "m.mar"
-    mar.write(path, {})
+    write_archive(path, {})
     assert read(path) is None
 
 
@@ -213,7 +214,7 @@ def test_golden_requests_that_are_none_are_one_sentence(tmp_path: Path, content:
     from pathlib import PurePosixPath
 
     path = tmp_path / "m.mar"
-    mar.write(path, {PurePosixPath(mar.GOLDEN): content})
+    write_archive(path, {PurePosixPath(GOLDEN): content})
     with pytest.raises(GoldenError, match=r"golden\.json of .* is not readable"):
         read(path)
 

@@ -7,9 +7,10 @@ import pytest
 from marsmith.errors import GoldenError, SigningError, VerifyError
 from marsmith.evidence import replay
 from marsmith.evidence.replay import Outcome, in_worker
-from marsmith.mar import mar
 from marsmith.mar.keys import keygen
+from marsmith.mar.members import GOLDEN
 from marsmith.mar.signing import sign
+from marsmith.mar.writer import write_archive
 from tests.packaging.forgery import content, members, write_sound
 
 
@@ -48,6 +49,6 @@ def test_what_is_run_is_a_copy_that_nobody_replaces(archive: Path, monkeypatch: 
 
 
 def test_an_error_speaks_of_the_archive_and_not_of_its_copy(tmp_path: Path) -> None:
-    mar.write(tmp_path / "m.mar", members(content() | {mar.GOLDEN: b"[]"}))
+    write_archive(tmp_path / "m.mar", members(content() | {GOLDEN: b"[]"}))
     with pytest.raises(GoldenError, match=f"of {tmp_path / 'm.mar'} is not readable"):
         in_worker(tmp_path / "m.mar")

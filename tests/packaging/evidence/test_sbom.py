@@ -17,7 +17,7 @@ from cyclonedx.validation.json import JsonStrictValidator
 from marsmith.errors import ArchiveError
 from marsmith.evidence import sbom as module
 from marsmith.evidence.sbom import sbom
-from marsmith.ground.digest import file_sha256
+from marsmith.ground.files import file_sha256
 from marsmith.recipe.checkpoint import Checkpoint
 from marsmith.recipe.manifest import requirements
 from marsmith.recipe.recipe import Recipe

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from marsmith.ground.atomic import atomic
+from marsmith.ground.files import atomic
 
 
 @pytest.fixture(params=[0o022, 0o077, 0o000, 0o027])

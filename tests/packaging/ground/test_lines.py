@@ -10,7 +10,7 @@ import pytest
 from marsmith.cli.predicting import lines
 from marsmith.deploy.settings import read_table as deployment
 from marsmith.errors import ClientError, DeployError, RecipeError
-from marsmith.ground.lines import NotUtf8, decoded, lines_of, read_lines, requirements_text
+from marsmith.ground.files import NotUtf8, decoded, lines_of, read_lines, requirements_text
 from marsmith.recipe.nutrition import read_table
 from marsmith.recipe.recipe import Recipe
 from marsmith.tune.edit import check_editable, edited, write
@@ -142,7 +142,7 @@ def test_texts_to_predict_may_come_through_a_pipe(tmp_path: Path) -> None:
 
 
 def test_a_file_that_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("marsmith.ground.lines.MAX_LINES_BYTES", 10)
+    monkeypatch.setattr("marsmith.ground.files.MAX_LINES_BYTES", 10)
     (tmp_path / "texts").write_text("0123456789\n")
     with pytest.raises(OSError, match="more than 10 bytes"):
         read_lines(tmp_path / "texts")

@@ -14,7 +14,7 @@ from marsmith.errors import CheckpointError, LintError, RecipeError
 from marsmith.evidence.golden import questions
 from marsmith.ground.placeholders import placeholder
 from marsmith.lint import lint_archive, lint_recipe
-from marsmith.mar import mar
+from marsmith.mar.writer import write_archive
 from marsmith.recipe.checkpoint import resolve
 from marsmith.recipe.nutrition import read_table
 from marsmith.recipe.recipe import Recipe
@@ -155,7 +155,7 @@ def test_weights_of_any_name_have_content(tmp_path: Path) -> None:
 def test_lint_of_an_archive_that_was_packed_so(tmp_path: Path) -> None:
     page = b"<html>502 Bad Gateway</html>"
     files = {"h.py": b"def handle(d, c):\n    return d\n", "model.onnx": page, "x.bin": LFS, "pkg/__init__.py": b""}
-    mar.write(tmp_path / "m.mar", members(files))
+    write_archive(tmp_path / "m.mar", members(files))
     found = {one.where: one.message for one in lint_archive(tmp_path / "m.mar") if one.code == "M413"}
     assert found.keys() == {"model.onnx", "x.bin"}
     assert "HTML page" in found["model.onnx"]

@@ -12,10 +12,10 @@ from marsmith.deploy.settings import read_table
 from marsmith.diff import diff
 from marsmith.errors import MarsmithError
 from marsmith.evidence.replay import in_worker
-from marsmith.ground.paths import open_regular, read_regular
+from marsmith.ground.files import open_regular, read_regular
 from marsmith.inspection import inspect
-from marsmith.mar import mar
 from marsmith.mar.keys import keygen
+from marsmith.mar.members import DIGESTS, MANIFEST, SIGNATURE
 from marsmith.mar.signing import sign
 from marsmith.mar.verify import verify
 from marsmith.recipe.recipe import Recipe
@@ -82,14 +82,14 @@ def test_a_file_is_read_no_further_than_its_limit(tmp_path: Path) -> None:
         read_regular(tmp_path / "file", 4)
 
 
-@pytest.mark.parametrize("name", [mar.SIGNATURE, mar.DIGESTS, mar.MANIFEST])
+@pytest.mark.parametrize("name", [SIGNATURE, DIGESTS, MANIFEST])
 def test_a_file_of_verification_over_its_limit_does_not_pass_for_missing(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A signature padded past the limit made an archive pass for unsigned."""
     monkeypatch.setitem(__import__("marsmith.mar.proof", fromlist=["KEPT"]).KEPT, name, 4000)
     files = dict(unpacked(write_sound(tmp_path / "m.mar"))) | {name: b" " * 4001}
-    for kept in (files, {other: data for other, data in files.items() if other != mar.DIGESTS or other == name}):
+    for kept in (files, {other: data for other, data in files.items() if other != DIGESTS or other == name}):
         report = check(rewritten(list(kept.items())), tmp_path / "m.mar")
         assert ("limit", name) in [(one.kind, one.member) for one in report.problems]
-        assert report.signature in (("bad",) if name == mar.SIGNATURE else ("none",))
+        assert report.signature in (("bad",) if name == SIGNATURE else ("none",))

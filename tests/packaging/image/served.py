@@ -4,7 +4,8 @@ import json
 import sys
 from pathlib import Path
 
-from marsmith.mar import mar
+from marsmith.mar.members import GOLDEN, MANIFEST
+from marsmith.mar.writer import write_archive
 from tests.packaging.forgery import members
 
 SERVER = """
@@ -46,9 +47,9 @@ def small_archive(path: Path, label: str = "good") -> Path:
     """An archive of a model `m` that expects that label."""
     request = {"name": "probe 1", "text": "ok", "expect": {"label": label}, "tolerance": 0.0001}
     files = {
-        mar.MANIFEST: b'{"runtime": "python", "model": {"modelName": "m", "handler": "m.py"}}',
-        mar.GOLDEN: json.dumps({"format": 1, "requests": [request]}).encode(),
+        MANIFEST: b'{"runtime": "python", "model": {"modelName": "m", "handler": "m.py"}}',
+        GOLDEN: json.dumps({"format": 1, "requests": [request]}).encode(),
         "m.py": b"def handle(data, context):\n    return data\n",
     }
-    mar.write(path, members(files))
+    write_archive(path, members(files))
     return path

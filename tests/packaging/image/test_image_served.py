@@ -11,9 +11,11 @@ from marsmith.image.archive import read_image
 from marsmith.image.results import Result
 from marsmith.image.served import Served, check_served
 from marsmith.image.tree import read_tree
-from marsmith.mar import mar
 from marsmith.mar.keys import keygen
+from marsmith.mar.members import MANIFEST
+from marsmith.mar.reader import extract_archive
 from marsmith.mar.signing import sign
+from marsmith.mar.writer import write_archive
 from tests.packaging.forgery import content, members
 from tests.packaging.image.images import CONFIG, DIRECTORY, Files, Member, docker_archive, hard_link, link
 
@@ -28,7 +30,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def written(tmp_path: Path, name: str) -> bytes:
     manifest = f'{{"model": {{"modelName": "{name}", "handler": "m.py"}}, "marsmith": {{}}}}'.encode()
-    mar.write(tmp_path / f"{name}.mar", members(content() | {mar.MANIFEST: manifest}))
+    write_archive(tmp_path / f"{name}.mar", members(content() | {MANIFEST: manifest}))
     return (tmp_path / f"{name}.mar").read_bytes()
 
 
@@ -165,7 +167,7 @@ def test_two_archives_of_the_same_model_are_wrong(tmp_path: Path, a: bytes) -> N
 
 def unpacked(tmp_path: Path, archive: bytes) -> dict[str, bytes | Member]:
     (tmp_path / "u.mar").write_bytes(archive)
-    mar.extract(tmp_path / "u.mar", tmp_path / "u")
+    extract_archive(tmp_path / "u.mar", tmp_path / "u")
     files = (path for path in (tmp_path / "u").rglob("*") if path.is_file())
     return {f"opt/ml/model/{path.relative_to(tmp_path / 'u')}": path.read_bytes() for path in files}
 

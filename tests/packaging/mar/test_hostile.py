@@ -21,9 +21,11 @@ from marsmith.evidence import replay
 from marsmith.inspection import inspect
 from marsmith.lint import lint_archive
 from marsmith.lint.findings import Finding
-from marsmith.mar import mar, records
+from marsmith.mar import records
+from marsmith.mar.members import DIGESTS, GOLDEN, MANIFEST, SBOM, SERVING, SIGNATURE
 from marsmith.mar.scan import CHUNK_BYTES
 from marsmith.mar.verify import verify
+from marsmith.mar.writer import write_archive
 from tests.packaging.cli.test_cli import marsmith
 from tests.packaging.forgery import content, members, rewritten
 
@@ -35,7 +37,7 @@ def archive(path: Path, files: dict[str, bytes], **model: Any) -> Path:
     """An archive as anybody may make one, its records right, with these members."""
     manifest = json.dumps({"runtime": "python", "model": {**MODEL, **model}}).encode()
     path.write_bytes(
-        rewritten(list(({"m.py": HANDLER, "c.yaml": b"minWorkers: 1\n", mar.MANIFEST: manifest} | files).items()))
+        rewritten(list(({"m.py": HANDLER, "c.yaml": b"minWorkers: 1\n", MANIFEST: manifest} | files).items()))
     )
     return path
 
@@ -134,21 +136,21 @@ def test_an_endless_name_takes_no_time(tmp_path: Path) -> None:
 
 
 PAPERS: list[tuple[str, bytes]] = [
-    (mar.MANIFEST, b"[" * 200_000),
-    (mar.MANIFEST, b'{"model": null}'),
-    (mar.MANIFEST, b'{"model": {"handler": ["x"], "requirementsFile": ["x"], "configFile": {}}}'),
-    (mar.MANIFEST, b'{"model": {"handler": "m.py"}}'),
-    (mar.DIGESTS, b'{"members": [[1, 2], ["a", 3]]}'),
-    (mar.DIGESTS, b'{"members": {"\\ud800": 1, "\\u001b[2J": {}}}'),
-    (mar.DIGESTS, b"[" + b"[]," * 100_000),
-    (mar.SERVING, b'{"labels": null}'),
-    (mar.SERVING, b'{"labels": ["\\ud800", "[/x]", "\\u001b[2J", 5]}'),
-    (mar.SERVING, b"[" * 200_000),
-    (mar.GOLDEN, b'{"requests": 5}'),
-    (mar.GOLDEN, b'{"requests": [1]}'),
-    (mar.SIGNATURE, b'{"signatures": [{"keyid": "[/red]"}]}'),
-    (mar.SIGNATURE, b'{"signatures": 3}'),
-    (mar.SBOM, b'{"metadata": {"component": {"licenses": [{"license": 3}]}}}'),
+    (MANIFEST, b"[" * 200_000),
+    (MANIFEST, b'{"model": null}'),
+    (MANIFEST, b'{"model": {"handler": ["x"], "requirementsFile": ["x"], "configFile": {}}}'),
+    (MANIFEST, b'{"model": {"handler": "m.py"}}'),
+    (DIGESTS, b'{"members": [[1, 2], ["a", 3]]}'),
+    (DIGESTS, b'{"members": {"\\ud800": 1, "\\u001b[2J": {}}}'),
+    (DIGESTS, b"[" + b"[]," * 100_000),
+    (SERVING, b'{"labels": null}'),
+    (SERVING, b'{"labels": ["\\ud800", "[/x]", "\\u001b[2J", 5]}'),
+    (SERVING, b"[" * 200_000),
+    (GOLDEN, b'{"requests": 5}'),
+    (GOLDEN, b'{"requests": [1]}'),
+    (SIGNATURE, b'{"signatures": [{"keyid": "[/red]"}]}'),
+    (SIGNATURE, b'{"signatures": 3}'),
+    (SBOM, b'{"metadata": {"component": {"licenses": [{"license": 3}]}}}'),
     ("c.yaml", b"a: &a [*a]\n"),
     ("c.yaml", b"1: x\nb: y\n2020-01-01: z\n"),
     ("c.yaml", b"a: &a [x,x]\n" + b"".join(b"b%d: &b%d [*b%d,*b%d]\n" % (n, n, n - 1, n - 1) for n in range(1, 30))),
@@ -180,7 +182,7 @@ def test_odd_papers_are_read_without_a_traceback(tmp_path: Path, member: str, da
 def test_any_json_in_any_paper_is_read_without_a_traceback(tmp_path: Path, data: st.DataObject) -> None:
     inner = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
     anything = st.recursive(inner, lambda one: st.lists(one, max_size=3) | st.dictionaries(KEYS, one, max_size=4))
-    name = data.draw(st.sampled_from([mar.MANIFEST, mar.DIGESTS, mar.SERVING, mar.GOLDEN, mar.SBOM, mar.SIGNATURE]))
+    name = data.draw(st.sampled_from([MANIFEST, DIGESTS, SERVING, GOLDEN, SBOM, SIGNATURE]))
     path = archive(tmp_path / "m.mar", {name: json.dumps(data.draw(anything)).encode()})
     other = archive(tmp_path / "other.mar", {})
     problems_table(verify(path).problems)
@@ -214,7 +216,7 @@ def test_lint_keeps_its_memory_whatever_the_code(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "says"),
     [
-        ({mar.MANIFEST: b"{}"}, "names no model and handler"),
+        ({MANIFEST: b"{}"}, "names no model and handler"),
         ({"c.yaml": b"startupTimeout: 1\n", "m.py": b"import time\ntime.sleep(20)\n"}, "gave no answer"),
         ({"m.py": b"import os\nos._exit(1)\n"}, "could not load"),
     ],
@@ -246,7 +248,7 @@ def test_a_long_temporary_directory_is_no_obstacle(tmp_path: Path, monkeypatch: 
 def test_any_answer_of_a_handler_can_be_shown(tmp_path: Path, answer: str) -> None:
     handler = f"def handle(data, context):\n    return data and [{answer!r}] * len(data)\n".encode()
     requests = [{"name": "text 1", "text": "hm", "expect": {"scores": {"a": 0.5}}, "tolerance": 1e-4}]
-    files = {"m.py": handler, mar.GOLDEN: json.dumps({"requests": requests}).encode()}
+    files = {"m.py": handler, GOLDEN: json.dumps({"requests": requests}).encode()}
     outcomes = replay.in_worker(archive(tmp_path / "m.mar", files))
     assert not outcomes[0].ok
     assert outcomes_table(outcomes).row_count == 1
@@ -279,5 +281,5 @@ def test_a_failed_build_leaves_no_directory_that_it_made(tmp_path: Path) -> None
         raise VerifyError("no")
 
     with pytest.raises(VerifyError):
-        mar.write(tmp_path / "new/deep/m.mar", members(content()), refuse)
+        write_archive(tmp_path / "new/deep/m.mar", members(content()), refuse)
     assert list(tmp_path.iterdir()) == []

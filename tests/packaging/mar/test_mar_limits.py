@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from marsmith.errors import ArchiveError
-from marsmith.mar import mar
 from marsmith.mar.verify import verify
+from marsmith.mar.writer import Writer, write_archive
 
 MANY = 70_000  # more than the 65,535 that a zip file without zip64 can count
 HUGE_BYTES = (4 << 30) + 12345  # more than 32 bits can say
@@ -28,7 +28,7 @@ def member(name: str) -> PurePosixPath:
 
 def test_seventy_thousand_members(tmp_path: Path) -> None:
     path = tmp_path / "m.mar"
-    mar.write(path, {member(f"model/{number:05}.txt"): b"%d" % number for number in range(MANY)})
+    write_archive(path, {member(f"model/{number:05}.txt"): b"%d" % number for number in range(MANY)})
     report = verify(path)
     assert (report.ok, report.members) == (True, MANY + 1)
     with zipfile.ZipFile(path) as zip_file:
@@ -44,11 +44,11 @@ def test_a_member_past_four_gib_in_little_memory(tmp_path: Path) -> None:
         stream.write(b"tail")
     path = tmp_path / "m.mar"
     code = (
-        "import re, sys; from pathlib import Path, PurePosixPath; from marsmith.mar import mar, verify;"
+        "import re, sys; from pathlib import Path, PurePosixPath; from marsmith.mar import verify, writer;"
         "status = Path('/proc/self/status');"
         "peak = lambda: 1024 * int(re.search(r'VmHWM:\\s+(\\d+) kB', status.read_text())[1]); before = peak();"
         "members = {PurePosixPath('model/w.weights'): Path(sys.argv[2]), PurePosixPath('z.py'): b''};"
-        "mar.write(Path(sys.argv[1]), members);"
+        "writer.write_archive(Path(sys.argv[1]), members);"
         "report = verify.verify(Path(sys.argv[1])); assert report.ok, report.problems; print(peak() - before)"
     )
     command = [sys.executable, "-c", code, str(path), str(sparse)]
@@ -65,9 +65,9 @@ def test_a_full_disk_is_one_sentence_and_nothing_stays(tmp_path: Path) -> None:
     """A limit on the size of files stands in for the disk: the kernel refuses the write alike."""
     code = (
         "import resource, signal, sys; from pathlib import Path, PurePosixPath;"
-        "from marsmith import errors; from marsmith.mar import mar;"
+        "from marsmith import errors; from marsmith.mar import writer;"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
-        "try: mar.write(Path(sys.argv[1]), {PurePosixPath('w.weights'): bytes(9 << 20)})\n"
+        "try: write_archive(Path(sys.argv[1]), {PurePosixPath('w.weights'): bytes(9 << 20)})\n"
         "except errors.ArchiveError as error: print(error)"
     )
     path = tmp_path / "m.mar"
@@ -83,7 +83,7 @@ def test_no_space_left_is_said_as_it_is(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(ArchiveError, match="cannot be written: No space left on device"):
-        mar.write(tmp_path / "m.mar", {member("a.py"): b""})
+        write_archive(tmp_path / "m.mar", {member("a.py"): b""})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -94,16 +94,16 @@ def test_a_read_only_directory_is_one_sentence(tmp_path: Path) -> None:
         store = tmp_path / "store"
         store.mkdir(mode=0o555)
     with pytest.raises(ArchiveError, match="cannot be written"):
-        mar.write(store / "m.mar", {member("a.py"): b""})
+        write_archive(store / "m.mar", {member("a.py"): b""})
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         ArchiveError, match=r"The file .*gone\.weights for model/w\.weights cannot be read: No such file"
     ):
-        mar.write(tmp_path / "m.mar", {member("model/w.weights"): tmp_path / "gone.weights"})
+        write_archive(tmp_path / "m.mar", {member("model/w.weights"): tmp_path / "gone.weights"})
     with pytest.raises(ArchiveError, match="cannot be read: Is a directory"):
-        mar.write(tmp_path / "m.mar", {member("model/w.weights"): tmp_path})
+        write_archive(tmp_path / "m.mar", {member("model/w.weights"): tmp_path})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -111,21 +111,21 @@ def test_a_file_name_that_is_not_utf8_is_named(tmp_path: Path) -> None:
     name = os.fsdecode(b"caf\xe9.json")
     (tmp_path / name).write_text("{}")
     with pytest.raises(ArchiveError, match=r"caf\\udce9\.json has a control character, or bytes that are not UTF-8"):
-        mar.write(tmp_path / "m.mar", {member(name): tmp_path / name})
+        write_archive(tmp_path / "m.mar", {member(name): tmp_path / name})
 
 
 def test_a_file_that_grows_meanwhile_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     growing = tmp_path / "w.weights"
     growing.write_bytes(b"1234")
-    copy = mar.Writer._copy
+    copy = Writer._copy
 
-    def grow(self: mar.Writer, reader: object, method: int) -> object:
+    def grow(self: Writer, reader: object, method: int) -> object:
         growing.write_bytes(b"123456")
         return copy(self, reader, method)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(mar.Writer, "_copy", grow)
+    monkeypatch.setattr(Writer, "_copy", grow)
     with pytest.raises(ArchiveError, match=r"w\.weights changed while it was packed"):
-        mar.write(tmp_path / "m.mar", {member("w.weights"): growing})
+        write_archive(tmp_path / "m.mar", {member("w.weights"): growing})
     assert list(tmp_path.iterdir()) == [growing]
 
 
@@ -133,14 +133,14 @@ SLOW_WRITE = """
 import sys, time
 from pathlib import Path, PurePosixPath
 from marsmith import cli
-from marsmith.mar import mar
+from marsmith.mar.writer import Writer, write_archive
 
 def copy(self, reader, method):
     Path(sys.argv[2]).touch()
     time.sleep(600)
 
-mar.Writer._copy = copy
-cli.app = lambda: mar.write(Path(sys.argv[1]), {PurePosixPath("w.weights"): b"new"})
+Writer._copy = copy
+cli.app = lambda: write_archive(Path(sys.argv[1]), {PurePosixPath("w.weights"): b"new"})
 cli.main()
 """
 
@@ -176,7 +176,7 @@ def test_two_builds_of_one_name_at_once_both_leave_a_whole_archive(tmp_path: Pat
         def run() -> None:
             try:
                 for _ in range(20):
-                    mar.write(path, {member("w.weights"): byte * 100_000})
+                    write_archive(path, {member("w.weights"): byte * 100_000})
             except BaseException as error:
                 failures.append(error)
 

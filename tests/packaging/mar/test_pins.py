@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from marsmith.errors import VerifyError
-from marsmith.mar import mar
+from marsmith.mar.members import MANIFEST
 from marsmith.mar.proof import Pins
 from marsmith.mar.verify import verify
+from marsmith.mar.writer import write_archive
 from tests.packaging.forgery import content, members
 
 
 def archive(path: Path, version: object) -> Path:
     manifest = {"model": {"modelName": "m", "handler": "m.py", "modelVersion": version}, "marsmith": {}}
-    mar.write(path, members(content() | {mar.MANIFEST: json.dumps(manifest).encode()}))
+    write_archive(path, members(content() | {MANIFEST: json.dumps(manifest).encode()}))
     return path
 
 

@@ -14,11 +14,12 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 
 from marsmith.errors import ArchiveError, SigningError, VerifyError
 from marsmith.ground.serving import dump_json
-from marsmith.mar import mar
 from marsmith.mar.envelope import PAYLOAD_TYPE
 from marsmith.mar.keys import keygen
+from marsmith.mar.members import SIGNATURE
 from marsmith.mar.signing import sign
 from marsmith.mar.verify import Report, verify
+from marsmith.mar.writer import write_archive
 from tests.packaging.forgery import content, members, rewritten, unpacked, write_sound
 
 
@@ -42,13 +43,13 @@ def required(path: Path, key: Path) -> Report:
 
 def forged(path: Path, signature: bytes | None) -> Path:
     """The archive with another signature, or none, and every zip record right."""
-    files = [(name, data) for name, data in unpacked(path.read_bytes()) if name != mar.SIGNATURE]
-    path.write_bytes(rewritten(files if signature is None else [*files, (mar.SIGNATURE, signature)]))
+    files = [(name, data) for name, data in unpacked(path.read_bytes()) if name != SIGNATURE]
+    path.write_bytes(rewritten(files if signature is None else [*files, (SIGNATURE, signature)]))
     return path
 
 
 def signature_of(path: Path) -> bytes:
-    return dict(unpacked(path.read_bytes()))[mar.SIGNATURE]
+    return dict(unpacked(path.read_bytes()))[SIGNATURE]
 
 
 def test_a_private_key_is_for_its_owner_alone(tmp_path: Path) -> None:
@@ -138,23 +139,23 @@ def test_signing_again_replaces_the_signature_and_repeats_its_bytes(signed: Path
 
 def test_a_removed_signature_is_missed(signed: Path, keys: tuple[Path, Path]) -> None:
     (problem,) = required(forged(signed, None), keys[1]).problems
-    assert (problem.kind, problem.member, problem.message) == ("signature", mar.SIGNATURE, "it is not signed")
+    assert (problem.kind, problem.member, problem.message) == ("signature", SIGNATURE, "it is not signed")
     assert not verify(signed, keys[1]).ok  # a key that is given must have signed
     assert verify(signed).signature == "none"
 
 
 def test_a_signature_of_another_archive_is_no_signature(signed: Path, tmp_path: Path, keys: tuple[Path, Path]) -> None:
-    mar.write(tmp_path / "other.mar", members({"a.py": b"1"}))
+    write_archive(tmp_path / "other.mar", members({"a.py": b"1"}))
     sign(tmp_path / "other.mar", keys[0])
     report = required(forged(signed, signature_of(tmp_path / "other.mar")), keys[1])
-    assert (report.signature, report.problems[0].member) == ("bad", mar.SIGNATURE)
+    assert (report.signature, report.problems[0].member) == ("bad", SIGNATURE)
     assert verify(signed).signature == "bad"  # even without a key it speaks of other digests
 
 
 def test_a_change_with_new_digests_needs_the_key(signed: Path, tmp_path: Path, keys: tuple[Path, Path]) -> None:
     """Whoever can write the archive can write its digests too."""
     signature = signature_of(signed)
-    mar.write(signed, members(content() | {"m.py": b"evil"}))
+    write_archive(signed, members(content() | {"m.py": b"evil"}))
     assert verify(signed).ok
     assert required(forged(signed, signature), keys[1]).signature == "bad"
 

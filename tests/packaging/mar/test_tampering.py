@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from marsmith.mar import mar, records
+from marsmith.mar import records
 from marsmith.mar.directory import read_directory
 from marsmith.mar.keys import keygen
+from marsmith.mar.members import MANIFEST
 from marsmith.mar.signing import sign
 from tests.packaging.forgery import SEED, check, rewritten, spans, unpacked, write_sound
 
@@ -94,7 +95,7 @@ def replace(data: bytes, dice: random.Random) -> tuple[bytes, set[str]]:
 
 
 def truncate(data: bytes, dice: random.Random) -> tuple[bytes, set[str]]:
-    cut = dice.randrange(records.LOCAL.size + len(mar.MANIFEST), len(data) - 1)
+    cut = dice.randrange(records.LOCAL.size + len(MANIFEST), len(data) - 1)
     inside = [name for name, begin, end in spans(data) if begin + records.LOCAL.size + len(name.encode()) <= cut < end]
     before = [name for name, _, end in spans(data) if end <= cut]
     return data[:cut], set(inside or before[-1:])

@@ -6,8 +6,9 @@ import pytest
 
 from marsmith.builder import Built
 from marsmith.errors import SigningError, VerifyError
-from marsmith.mar import mar
 from marsmith.mar.keys import keygen
+from marsmith.mar.members import DIGESTS
+from marsmith.mar.reader import extract_archive
 from marsmith.mar.signing import sign
 from marsmith.mar.unpacked import verify_unpacked
 
@@ -15,7 +16,7 @@ from marsmith.mar.unpacked import verify_unpacked
 @pytest.fixture
 def tree(sentiment_archive: Built, tmp_path: Path) -> Path:
     directory = tmp_path / "tree"
-    mar.extract(sentiment_archive.path, directory)
+    extract_archive(sentiment_archive.path, directory)
     return directory
 
 
@@ -30,7 +31,7 @@ def test_a_signed_one_is_sound_with_its_key_alone(sentiment_archive: Built, tmp_
     archive.write_bytes(sentiment_archive.path.read_bytes())
     right, other = keygen(tmp_path / "right.pem"), keygen(tmp_path / "other.pem")
     sign(archive, tmp_path / "right.pem")
-    mar.extract(archive, tmp_path / "signed")
+    extract_archive(archive, tmp_path / "signed")
     verify_unpacked(tmp_path / "signed", right)
     verify_unpacked(tmp_path / "signed")
     with pytest.raises(VerifyError, match="not made with the key that you trust"):
@@ -90,7 +91,7 @@ def test_a_linked_directory_is_not_overlooked(tree: Path, tmp_path: Path) -> Non
 
 def test_digests_that_promise_something_else(tree: Path, tmp_path: Path) -> None:
     """Signed digests may be replaced only together with their signature."""
-    digests = tree / mar.DIGESTS
+    digests = tree / DIGESTS
     digests.write_bytes(digests.read_bytes().replace(b"sentiment.py", b"sentiments.p"))
     with pytest.raises(VerifyError, match=r"sentiments\.p is missing"):
         verify_unpacked(tree)
@@ -98,8 +99,8 @@ def test_digests_that_promise_something_else(tree: Path, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("content", [None, b"", b"[]", b"{", b'{"members": []}'])
 def test_a_directory_without_digests_is_no_archive(tree: Path, content: bytes | None) -> None:
-    (tree / mar.DIGESTS).unlink()
+    (tree / DIGESTS).unlink()
     if content is not None:
-        (tree / mar.DIGESTS).write_bytes(content)
+        (tree / DIGESTS).write_bytes(content)
     with pytest.raises(VerifyError, match="is not to be trusted"):
         verify_unpacked(tree)

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from marsmith.errors import ArchiveError, VerifyError
-from marsmith.mar import mar
 from marsmith.mar.keys import keygen
+from marsmith.mar.members import DIGESTS, SIGNATURE
 from marsmith.mar.proof import KEPT
+from marsmith.mar.reader import extract_archive
 from marsmith.mar.signing import sign
 from marsmith.mar.unpacked import verify_unpacked
 from tests.packaging.forgery import content, write_sound
@@ -19,7 +20,7 @@ from tests.packaging.forgery import content, write_sound
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     write_sound(tmp_path / "m.mar")
-    mar.extract(tmp_path / "m.mar", tmp_path / "tree")
+    extract_archive(tmp_path / "m.mar", tmp_path / "tree")
     return tmp_path / "tree"
 
 
@@ -54,7 +55,7 @@ def test_a_pipe_a_socket_and_a_link_in_the_place_of_a_file_are_refused(tree: Pat
         assert f"{name} is not a regular file" in refused(tree)
 
 
-@pytest.mark.parametrize("name", [mar.DIGESTS, mar.SIGNATURE])
+@pytest.mark.parametrize("name", [DIGESTS, SIGNATURE])
 def test_a_pipe_a_link_and_a_directory_in_the_place_of_a_seal_are_refused(
     tree: Path, tmp_path: Path, name: str
 ) -> None:
@@ -79,7 +80,7 @@ def test_a_linked_directory_is_not_entered(tree: Path, tmp_path: Path) -> None:
 def test_a_linked_directory_of_seals_is_not_entered(tree: Path, tmp_path: Path) -> None:
     (tree / "MAR-INF").rename(tmp_path / "elsewhere")
     (tree / "MAR-INF").symlink_to(tmp_path / "elsewhere")
-    assert f"{mar.DIGESTS} is not a regular file" in refused(tree)
+    assert f"{DIGESTS} is not a regular file" in refused(tree)
 
 
 def test_an_added_file_of_a_terabyte_is_not_read(tree: Path) -> None:
@@ -111,7 +112,7 @@ def test_more_bytes_than_an_archive_may_have_are_not_read(tree: Path, monkeypatc
     assert "more than 100 bytes" in refused(tree)
 
 
-@pytest.mark.parametrize("name", [mar.DIGESTS, mar.SIGNATURE])
+@pytest.mark.parametrize("name", [DIGESTS, SIGNATURE])
 def test_a_seal_over_its_limit_is_refused_and_not_taken_for_missing(tree: Path, name: str) -> None:
     with (tree / name).open("ab") as stream:
         stream.truncate(KEPT[name] + 1)
@@ -121,35 +122,35 @@ def test_a_seal_over_its_limit_is_refused_and_not_taken_for_missing(tree: Path, 
 
 def test_a_promised_name_that_leaves_the_directory_is_missing(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "outside.py").write_bytes(b"x")
-    promised = json.loads((tree / mar.DIGESTS).read_bytes())
+    promised = json.loads((tree / DIGESTS).read_bytes())
     for name in ("../outside.py", str(tmp_path / "outside.py"), "a/" * 2000 + "b"):
         promised["members"][name] = {"size": 1, "sha256": "0" * 64}
-    (tree / mar.DIGESTS).write_text(json.dumps(promised))
+    (tree / DIGESTS).write_text(json.dumps(promised))
     assert "outside.py is missing" in refused(tree)
 
 
 @pytest.mark.parametrize("promise", [None, 3, [], {"size": "3000"}, {"size": 3000, "sha256": 5, "deflated": [1]}])
 def test_promises_of_any_kind_are_compared(tree: Path, promise: object) -> None:
-    promised = json.loads((tree / mar.DIGESTS).read_bytes())
+    promised = json.loads((tree / DIGESTS).read_bytes())
     promised["members"]["model/model.weights"] = promise
-    (tree / mar.DIGESTS).write_text(json.dumps(promised))
+    (tree / DIGESTS).write_text(json.dumps(promised))
     assert "the content of model/model.weights was changed" in refused(tree)
 
 
 def test_digests_are_as_marsmith_writes_them(tree: Path) -> None:
-    (tree / mar.DIGESTS).write_bytes((tree / mar.DIGESTS).read_bytes() + b"\n")
-    assert f"{mar.DIGESTS} is not as Marsmith writes it" in refused(tree)
+    (tree / DIGESTS).write_bytes((tree / DIGESTS).read_bytes() + b"\n")
+    assert f"{DIGESTS} is not as Marsmith writes it" in refused(tree)
 
 
 def test_a_signature_is_proven_of_a_tree_as_of_its_archive(tmp_path: Path) -> None:
     write_sound(tmp_path / "m.mar")
     public = keygen(tmp_path / "key.pem")
     sign(tmp_path / "m.mar", tmp_path / "key.pem")
-    mar.extract(tmp_path / "m.mar", tmp_path / "tree")
+    extract_archive(tmp_path / "m.mar", tmp_path / "tree")
     verify_unpacked(tmp_path / "tree", public)
     with pytest.raises(VerifyError, match="not made with the key"):
         verify_unpacked(tmp_path / "tree", keygen(tmp_path / "other.pem"))
-    (tmp_path / "tree" / mar.SIGNATURE).unlink()
+    (tmp_path / "tree" / SIGNATURE).unlink()
     with pytest.raises(VerifyError, match="it is not signed"):
         verify_unpacked(tmp_path / "tree", public)
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from marsmith.errors import ArchiveError, VerifyError
-from marsmith.mar import mar, verify
+from marsmith.mar import verify
+from marsmith.mar.members import DIGESTS
 from tests.packaging.forgery import check, rewritten, spans, unpacked, write_sound
 
 
@@ -55,16 +56,16 @@ def test_padding_bits_of_a_deflated_member_are_part_of_it(sound: bytes, tmp_path
 
 
 def test_digests_cannot_be_left_out(sound: bytes, tmp_path: Path) -> None:
-    files = [(name, data) for name, data in unpacked(sound) if name != mar.DIGESTS]
+    files = [(name, data) for name, data in unpacked(sound) if name != DIGESTS]
     (problem,) = check(rewritten(files), tmp_path / "m.mar").problems
-    assert (problem.kind, problem.member) == ("missing", mar.DIGESTS)
+    assert (problem.kind, problem.member) == ("missing", DIGESTS)
 
 
 @pytest.mark.parametrize("digests", [b"", b"[]", b'{"members": 3}', b"[" * 100_000, b"\xff"])
 def test_digests_that_are_none_are_a_finding(sound: bytes, tmp_path: Path, digests: bytes) -> None:
-    files = [(name, digests if name == mar.DIGESTS else data) for name, data in unpacked(sound)]
+    files = [(name, digests if name == DIGESTS else data) for name, data in unpacked(sound)]
     report = check(rewritten(files), tmp_path / "m.mar")
-    assert mar.DIGESTS in {problem.member for problem in report.problems}
+    assert DIGESTS in {problem.member for problem in report.problems}
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,11 @@ from handlers.text import TextEncoder
 from marsmith.builder import Built, build
 from marsmith.diff import diff
 from marsmith.errors import CheckpointError, ExportError
-from marsmith.ground.digest import file_sha256
+from marsmith.ground.files import file_sha256
 from marsmith.inspection import inspect
 from marsmith.lint import lint_archive
-from marsmith.mar import mar
+from marsmith.mar.members import PROVENANCE, SBOM
+from marsmith.mar.reader import open_archive, read_json
 from marsmith.mar.verify import verify
 from marsmith.network.choose import TOLERANCE, check_parity
 from marsmith.network.image_reference import ImageReference
@@ -155,8 +156,8 @@ def test_the_command_notes_it_and_builds_the_same_bytes(fallback: Fallback, tmp_
 def test_the_papers_name_the_program(fallback: Fallback) -> None:
     path = fallback.built.path
     network = ["model/model.weights", "model/program.json"]
-    assert [one["name"] for one in mar.read_json(path, mar.PROVENANCE)["subject"]] == network
-    parts = {one["name"] for one in mar.read_json(path, mar.SBOM)["metadata"]["component"]["components"]}
+    assert [one["name"] for one in read_json(path, PROVENANCE)["subject"]] == network
+    parts = {one["name"] for one in read_json(path, SBOM)["metadata"]["component"]["components"]}
     assert parts >= set(network)
     assert "model/model.onnx" not in parts
     assert not any(line.startswith("torch") for line in inspect(path).requirements)
@@ -169,7 +170,7 @@ def test_lint_and_verify_find_nothing_in_it(fallback: Fallback) -> None:
 
 
 def test_nothing_of_this_machine_is_in_a_program(fallback: Fallback) -> None:
-    with mar.opened(fallback.built.path) as zip_file:
+    with open_archive(fallback.built.path) as zip_file:
         text = zip_file.read("model/program.json").decode()
     assert "/" not in text
     assert "transformers" not in text

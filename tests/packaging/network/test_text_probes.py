@@ -22,7 +22,8 @@ from handlers.text import TextEncoder
 from marsmith.builder import build
 from marsmith.errors import CheckpointError
 from marsmith.ground.serving import LongText
-from marsmith.mar import mar
+from marsmith.mar.members import SERVING
+from marsmith.mar.reader import read_json
 from marsmith.network.choose import TOLERANCE
 from marsmith.network.export import GRAPH
 from marsmith.network.prepared import asking as asking_packed
@@ -143,7 +144,7 @@ def test_an_archive_with_token_types_and_the_end_of_texts_answers_in_the_real_wo
     configure_tokenizer(tmp_path, truncation_side="left")
     built = build(write_recipe(tmp_path, samples=[{"text": LONG}, {"text": "a great day"}]), tmp_path / "out")
     assert (built.engine, built.golden) == ("PyTorch", 2)
-    text = mar.read_json(built.path, mar.SERVING)["text"]
+    text = read_json(built.path, SERVING)["text"]
     assert text["token_types"] == {"before": [0], "text": 0, "after": [2]}
     assert text["truncation_side"] == "left"
 

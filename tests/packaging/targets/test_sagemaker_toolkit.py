@@ -7,7 +7,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from marsmith.builder import Built
-from marsmith.mar import mar
+from marsmith.mar.members import DIGESTS, MANIFEST, Source
+from marsmith.mar.writer import write_archive
 from marsmith.torchserve.worker import Worker, WorkerAnswer, WorkerRequest
 from tests.packaging.targets.answers import PICTURE, difference, golden_payloads, of_the_archive
 
@@ -24,16 +25,16 @@ class Service(HandlerService):
 
 @pytest.fixture
 def worker(sagemaker_tree: Path, tmp_path: Path) -> Iterator[Worker]:
-    files: dict[PurePosixPath, mar.Source] = {
+    files: dict[PurePosixPath, Source] = {
         PurePosixPath(file.relative_to(sagemaker_tree)): file
         for file in sagemaker_tree.rglob("*")
-        if file.is_file() and file != sagemaker_tree / mar.DIGESTS
+        if file.is_file() and file != sagemaker_tree / DIGESTS
     }
-    manifest = json.loads((sagemaker_tree / mar.MANIFEST).read_bytes())
+    manifest = json.loads((sagemaker_tree / MANIFEST).read_bytes())
     manifest["model"]["handler"] = "toolkit.py"
-    files |= {PurePosixPath(mar.MANIFEST): json.dumps(manifest).encode(), PurePosixPath("toolkit.py"): TOOLKIT.encode()}
+    files |= {PurePosixPath(MANIFEST): json.dumps(manifest).encode(), PurePosixPath("toolkit.py"): TOOLKIT.encode()}
     archive = tmp_path / "toolkit.mar"
-    mar.write(archive, files)
+    write_archive(archive, files)
     with Worker(archive, {"SAGEMAKER_TS_BATCH_SIZE": "8"}) as worker:
         yield worker
 

@@ -13,7 +13,8 @@ from marsmith.cli import app
 from marsmith.container.plan import admit_models
 from marsmith.container.settings import Settings
 from marsmith.errors import ArchiveError, TargetError, VerifyError
-from marsmith.mar import mar
+from marsmith.mar.members import DIGESTS, MANIFEST, REQUIREMENTS
+from marsmith.mar.reader import read_json
 from marsmith.mar.unpacked import verify_unpacked
 from marsmith.recipe.recipe import Recipe
 from marsmith.targets import djl
@@ -24,13 +25,13 @@ from tests.tiny import write_recipe
 
 def test_the_tree_for_sagemaker_is_sound_and_binds_its_code_too(homes: Built, sagemaker_tree: Path) -> None:
     verify_unpacked(sagemaker_tree)
-    digests = json.loads((sagemaker_tree / mar.DIGESTS).read_bytes())["members"]
+    digests = json.loads((sagemaker_tree / DIGESTS).read_bytes())["members"]
     with zipfile.ZipFile(homes.path) as archive:
-        shared = set(archive.namelist()) - {mar.DIGESTS, mar.MANIFEST}
-        assert set(digests) - shared == {mar.MANIFEST, "code/inference.py", "code/requirements.txt"}
+        shared = set(archive.namelist()) - {DIGESTS, MANIFEST}
+        assert set(digests) - shared == {MANIFEST, "code/inference.py", "code/requirements.txt"}
         for name in shared:
             assert (sagemaker_tree / name).read_bytes() == archive.read(name)
-        assert (sagemaker_tree / "code/requirements.txt").read_bytes() == archive.read(mar.REQUIREMENTS)
+        assert (sagemaker_tree / "code/requirements.txt").read_bytes() == archive.read(REQUIREMENTS)
     with (sagemaker_tree / "code/inference.py").open("a") as file:
         file.write("\n")
     with pytest.raises(VerifyError, match=r"code/inference\.py was changed"):
@@ -39,8 +40,8 @@ def test_the_tree_for_sagemaker_is_sound_and_binds_its_code_too(homes: Built, sa
 
 def test_the_manifest_for_sagemaker_leaves_torchserve_to_the_toolkit(sagemaker_tree: Path) -> None:
     """A handler or configuration there would win against the toolkit's, and only version 1.0 hears SAGEMAKER_TS_*."""
-    manifest = json.loads((sagemaker_tree / mar.MANIFEST).read_bytes())
-    assert manifest["model"] == {"modelName": "sentiment", "modelVersion": "1.0", "requirementsFile": mar.REQUIREMENTS}
+    manifest = json.loads((sagemaker_tree / MANIFEST).read_bytes())
+    assert manifest["model"] == {"modelName": "sentiment", "modelVersion": "1.0", "requirementsFile": REQUIREMENTS}
     assert manifest["marsmith"]["handler"] == "sentiment.py"
 
 
@@ -80,8 +81,8 @@ def test_the_image_serves_a_tree_that_sagemaker_unpacked(homes: Built, sagemaker
     settings = Settings(sagemaker_tree, home=tmp_path / "home")
     assert admit_models(settings) == {"sentiment": sagemaker_tree}
     tree = settings.store / "sentiment"
-    packed = mar.read_json(homes.path, mar.MANIFEST)["model"]
-    model = mar.read_json(tree, mar.MANIFEST)["model"]
+    packed = read_json(homes.path, MANIFEST)["model"]
+    model = read_json(tree, MANIFEST)["model"]
     assert (model["handler"], model["configFile"]) == ("sentiment.py", "model-config.yaml")
     assert model["modelVersion"] == packed["modelVersion"]
     (sagemaker_tree / "code/more.py").touch()

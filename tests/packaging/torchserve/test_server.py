@@ -18,7 +18,8 @@ from rich.console import Console
 from marsmith.builder import Built
 from marsmith.cli.predicting import predict_to
 from marsmith.errors import ServerError
-from marsmith.mar import mar
+from marsmith.mar.members import MANIFEST
+from marsmith.mar.writer import write_archive
 from marsmith.resources import config_properties
 from marsmith.rest.client import Client
 from marsmith.torchserve.configuration import Ports, effective_config
@@ -222,7 +223,7 @@ def test_a_metric_of_a_handlers_own_is_not_dropped(tmp_path: Path) -> None:
     )
     manifest = {"runtime": "python", "model": {"modelName": "m", "modelVersion": "1.0", "handler": "m_handler.py"}}
     archive = tmp_path / "m.mar"
-    mar.write(archive, members({"m_handler.py": handler.encode(), mar.MANIFEST: json.dumps(manifest).encode()}))
+    write_archive(archive, members({"m_handler.py": handler.encode(), MANIFEST: json.dumps(manifest).encode()}))
     with Server([archive], free_ports()) as running:
         running.start()
         running.wait_ready()

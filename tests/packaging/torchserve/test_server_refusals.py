@@ -10,9 +10,10 @@ import pytest
 
 from marsmith.builder import Built
 from marsmith.errors import ArchiveError, ServerError, VerifyError
-from marsmith.mar import mar
 from marsmith.mar.keys import keygen
+from marsmith.mar.members import DIGESTS
 from marsmith.mar.signing import sign
+from marsmith.mar.writer import write_archive
 from marsmith.torchserve.configuration import Ports
 from marsmith.torchserve.server import Server
 from tests.packaging.forgery import members, unpacked
@@ -93,8 +94,8 @@ def test_a_missing_dependency_is_named_not_masked(tmp_path: Path) -> None:
 def test_a_worker_that_cannot_load_says_why_and_no_server_stays(sentiment_archive: Built, tmp_path: Path) -> None:
     broken = tmp_path / "broken.mar"
     files = dict(unpacked(sentiment_archive.path.read_bytes()))
-    del files["model/model.weights"], files[mar.DIGESTS]
-    mar.write(broken, members(files))
+    del files["model/model.weights"], files[DIGESTS]
+    write_archive(broken, members(files))
     ports = free_ports()
     with Server([broken], ports) as running:
         running.start()

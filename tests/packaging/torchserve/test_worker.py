@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from marsmith.errors import ServerError
-from marsmith.mar import mar
+from marsmith.mar.members import MANIFEST
 from marsmith.torchserve.worker import Worker, WorkerRequest
 
 HANDLER = """
@@ -31,7 +31,7 @@ def archive(directory: Path, at_import: str = "pass", in_predict: str = "pass") 
     path = directory / "m.mar"
     with zipfile.ZipFile(path, "w") as zip_file:
         manifest = {"model": {"modelName": "m", "modelVersion": "1.0", "handler": "ending.py"}}
-        zip_file.writestr(mar.MANIFEST, json.dumps(manifest))
+        zip_file.writestr(MANIFEST, json.dumps(manifest))
         zip_file.writestr("ending.py", HANDLER.format(at_import=at_import, in_predict=in_predict))
     return path
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from marsmith.mar import mar
+from marsmith.mar.members import MANIFEST
 from marsmith.resources import worker_site
 from marsmith.torchserve.worker import Worker, WorkerRequest
 
@@ -82,7 +82,7 @@ def archive(directory: Path, more: str, answer: str) -> Path:
     path = directory / "m.mar"
     with zipfile.ZipFile(path, "w") as zip_file:
         manifest = {"model": {"modelName": "m", "modelVersion": "1.0", "handler": "own.py"}}
-        zip_file.writestr(mar.MANIFEST, json.dumps(manifest))
+        zip_file.writestr(MANIFEST, json.dumps(manifest))
         zip_file.writestr("own.py", HANDLER.format(more=more, answer=answer))
     return path
 

@@ -7,7 +7,7 @@ import pytest
 
 from marsmith.evidence import accuracy as gate
 from marsmith.evidence.replay import Outcome
-from marsmith.mar import mar
+from marsmith.mar.members import ACCURACY
 from marsmith.rest.client import Prediction
 from marsmith.tune.accuracy import Accuracy, accuracy
 
@@ -41,7 +41,7 @@ def test_an_answer_of_another_form_is_wrong_and_changes_nothing(tmp_path: Path) 
 
 def test_the_builds_own_figures_come_first(tmp_path: Path) -> None:
     said = gate.Accuracy(precision="int8", inputs=500, label_agreement=0.996, max_probability_change=0.03)
-    file = tmp_path / mar.ACCURACY
+    file = tmp_path / ACCURACY
     file.parent.mkdir()
     file.write_bytes(said.to_json())
     assert accuracy(tmp_path, [outcome(EXPECTED)]) == Accuracy(500, 0.996, 0.03)
@@ -49,7 +49,7 @@ def test_the_builds_own_figures_come_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["{}", "no JSON", '{"inputs": null}', "[]"])
 def test_figures_that_cannot_be_read_are_as_good_as_none(tmp_path: Path, content: str) -> None:
-    file = tmp_path / mar.ACCURACY
+    file = tmp_path / ACCURACY
     file.parent.mkdir()
     file.write_text(content)
     assert accuracy(tmp_path, [outcome(EXPECTED)]) == Accuracy(1, 1.0, 0.0)

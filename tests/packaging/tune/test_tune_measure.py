@@ -10,7 +10,8 @@ import pytest
 from marsmith.builder import Built
 from marsmith.errors import TuneError
 from marsmith.evidence.replay import Outcome
-from marsmith.mar import mar
+from marsmith.mar.members import CONFIG, DIGESTS
+from marsmith.mar.reader import extract_archive, read_json, read_yaml
 from marsmith.mar.verify import verify
 from marsmith.recipe.recipe import Recipe
 from marsmith.rest.client import Prediction
@@ -33,13 +34,13 @@ def bench(sentiment_recipe: Path) -> Bench:
 def test_only_the_configuration_differs_and_the_digests_say_so(
     sentiment_archive: Built, bench: Bench, tmp_path: Path, threads: int, said: int | None
 ) -> None:
-    mar.extract(sentiment_archive.path, tmp_path / "unpacked")
+    extract_archive(sentiment_archive.path, tmp_path / "unpacked")
     written = variant(bench.recipe, tmp_path / "unpacked", replace(SETTING, threads=threads), CORES, tmp_path / "v.mar")
     verify(written).require_ok()
-    before, after = (mar.read_json(path, mar.DIGESTS)["members"] for path in (sentiment_archive.path, written))
+    before, after = (read_json(path, DIGESTS)["members"] for path in (sentiment_archive.path, written))
     assert before.keys() == after.keys()
-    assert {name for name in before if before[name] != after[name]} == {mar.CONFIG}
-    config = mar.read_yaml(written, mar.CONFIG)
+    assert {name for name in before if before[name] != after[name]} == {CONFIG}
+    config = read_yaml(written, CONFIG)
     assert (config["minWorkers"], config["maxWorkers"]) == (2, 2)
     assert (config["batchSize"], config["maxBatchDelay"]) == (3, 7)
     assert config["handler"].get("threads") == said
