@@ -8,6 +8,8 @@ import platform
 import subprocess
 from pathlib import Path
 
+from marsmith.ground.machine import processor
+
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 # What decides the speed of int8 and bf16.
 FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm", "bf16")
@@ -28,14 +30,13 @@ print(json.dumps(found))
 
 def hardware() -> dict[str, object]:
     """Processor, its features that matter, cores, memory in bytes, clock governor, and how busy the machine is."""
-    facts = _cpuinfo()
-    flags = set((facts.get("flags") or facts.get("Features") or "").split())
+    cpu = processor()
     return {
-        "cpu": facts.get("model name") or platform.machine(),
+        "cpu": cpu.name,
         "architecture": platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "features": [name for name in FEATURES if name in flags],
+        "features": [name for name in FEATURES if name in cpu.features],
         "kernel": platform.release(),
         "governor": _governor(),
         "load_average": {"start": load_average()},
@@ -61,12 +62,3 @@ def _governor() -> str:
         return GOVERNOR.read_text(encoding="utf-8").strip()
     except OSError:
         return "unknown"
-
-
-def _cpuinfo() -> dict[str, str]:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return {}
-    pairs = (line.partition(":") for line in reversed(lines))
-    return {key.strip(): value.strip() for key, _, value in pairs}

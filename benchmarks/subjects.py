@@ -13,14 +13,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Literal
 
 import psutil
 
 from benchmarks.agreement import Answer
-from benchmarks.load import HOST, OK
-from marsmith.torchserve.configuration import Ports
+from marsmith.torchserve.configuration import HOST, Ports
 from marsmith.torchserve.processes import Guarded
 
 Task = Literal["sentiment", "food"]
@@ -150,7 +150,7 @@ class Subject(ABC):
             connection.request("POST", self.path, body, headers)
             response = connection.getresponse()
             text = response.read(MAX_REFUSAL_BYTES).decode("utf-8", "replace")
-            return None if response.status == OK else f"It says {response.status}: {text}"
+            return None if response.status == HTTPStatus.OK else f"It says {response.status}: {text}"
         return ""
 
     def processes(self) -> list[psutil.Process]:

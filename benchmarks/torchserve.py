@@ -11,15 +11,15 @@ import tempfile
 import time
 from abc import abstractmethod
 from functools import cached_property
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from benchmarks.agreement import Answer
-from benchmarks.load import HOST, OK
 from benchmarks.subjects import BenchmarkError, Subject
-from marsmith.torchserve.configuration import Ports, effective_config
+from marsmith.torchserve.configuration import HOST, Ports, effective_config
 from marsmith.torchserve.java import java_home
 from marsmith.torchserve.server import LOG_CONFIG
 
@@ -99,7 +99,7 @@ class TorchServe(Subject):
         response = connection.getresponse()
         text = response.read().decode("utf-8", "replace")
         connection.close()
-        if response.status != OK:
+        if response.status != HTTPStatus.OK:
             raise BenchmarkError(f"{self.name} does not scale to two workers: {text.strip()}")
 
     def worker_start_s(self) -> float | None:

@@ -93,3 +93,8 @@ class DeployError(MarsmithError):
 def first_line(error: BaseException) -> str:
     """What another library's exception says, in one line without its full stop."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def last_line(text: str) -> str:
+    """The last line of a log that is not blank; empty where there is none."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")

@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from benchmarks.machine import hardware, load_average
 from training.bottleneck import lesson as lessons
 from training.bottleneck import report as reports
 from training.bottleneck.plot import plot_steps, plot_workers, save_plot
 from training.bottleneck.records import read_run, write_json
 from training.command import run
 from training.errors import TrainingError
+from training.report.machine import hardware, load_average
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 DEFAULT = lessons.Job()

@@ -28,6 +28,11 @@ def hardware() -> dict[str, object]:
     }
 
 
+def load_average() -> float:
+    """Processes that ran or waited for a core in the last minute: of a quiet machine near 0."""
+    return os.getloadavg()[0]
+
+
 def versions() -> dict[str, str]:
     """Versions of what trains."""
     found = {"python": platform.python_version()}

@@ -58,7 +58,7 @@ def archive(
     import dataclasses
 
     from marsmith.archiver import archive as write_archive
-    from marsmith.cli.tables import size
+    from marsmith.ground.wording import size
 
     archived = write_archive(
         model_name=model_name,

@@ -21,7 +21,7 @@ def build(
 ) -> None:
     """Build an archive from a recipe, or the same model for another home."""
     from marsmith.builder import build as build_archive
-    from marsmith.cli.tables import size
+    from marsmith.ground.wording import size
 
     with status() as progress:
         built = build_archive(recipe, output, progress, target)
@@ -55,7 +55,8 @@ def build(
 
 def print_built(built: Any, sha256: str) -> None:
     """Say what was built."""
-    from marsmith.cli.tables import accuracy, size
+    from marsmith.cli.tables import accuracy
+    from marsmith.ground.wording import size
 
     logits = (
         "no network"

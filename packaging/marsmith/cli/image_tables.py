@@ -7,8 +7,8 @@ import re
 from rich.markup import escape
 from rich.table import Table
 
-from marsmith.cli.tables import size
 from marsmith.ground.untrusted import printable
+from marsmith.ground.wording import size
 from marsmith.image.build import Built
 from marsmith.image.results import LayerSize, Report
 

@@ -14,9 +14,9 @@ from rich.table import Table
 
 from marsmith.cli.tables import answer
 from marsmith.errors import ClientError
-from marsmith.ground.files import NotUtf8, atomic, read_lines
+from marsmith.ground.files import atomic
 from marsmith.ground.untrusted import json_line
-from marsmith.rest.client import Client, Prediction
+from marsmith.rest.client import Client, Prediction, text_lines
 
 # What answers texts and files, in order.
 Ask = Callable[[Sequence[str | Path]], Generator[Prediction, None, None]]
@@ -99,16 +99,8 @@ def _inputs(files: Sequence[Path], texts: Path | None) -> tuple[list[str | int],
         raise ClientError("Name either image files, or a text file with --file.")
     if texts is None:
         return [str(file) for file in files], list(files)
-    texts_of = lines(texts)
+    texts_of = text_lines(texts)
     return list(range(1, len(texts_of) + 1)), list(texts_of)
-
-
-def lines(texts: Path) -> list[str]:
-    """The lines of a text file. Raises ClientError for one that cannot be read."""
-    try:
-        return read_lines(texts, pipe_too=True)
-    except (OSError, NotUtf8) as error:
-        raise ClientError(f"{texts} cannot be read as text: {getattr(error, 'strerror', None) or error}.") from None
 
 
 def _item(name: str | int, prediction: Prediction) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from marsmith.ground.untrusted import json_line, mapping, printable
+from marsmith.ground.wording import size
 from marsmith.rest.client import Prediction
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from marsmith.inspection import Card
     from marsmith.lint.findings import Finding
     from marsmith.mar.problems import Problem
-
-KIB = 1024
 
 
 def answer(prediction: Prediction) -> tuple[str, str, str]:
@@ -51,16 +50,6 @@ def answers_table(answers: Sequence[Answer]) -> Table:
         mark = "✓" if one.right else f"✗ {escape(one.expected)}"
         table.add_row(one.model, escape(one.sample), *map(escape, answer(one.prediction)), mark)
     return table
-
-
-def size(count: int) -> str:
-    """A number of bytes for people."""
-    value = float(count)
-    for unit in ("B", "KiB", "MiB"):
-        if value < KIB:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= KIB
-    return f"{value:.1f} GiB"
 
 
 def accuracy(numbers: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from marsmith.container.settings import DRAINING, MODELS, Settings
 from marsmith.errors import MarsmithError
 from marsmith.rest.address import direct_session
 from marsmith.torchserve.configuration import HOST
-from marsmith.torchserve.management import TIMEOUT_S, models
+from marsmith.torchserve.management import TIMEOUT_S
 
 
 def main() -> int:
@@ -21,7 +21,7 @@ def main() -> int:
     try:
         settings = Settings.from_environment()
         wanted = (settings.home / MODELS).read_text(encoding="utf-8").split()
-        served = {one.name: one for one in models(settings)}
+        served = {one.name: one for one in settings.management().models()}
         if settings.multi_model:
             ping = f"http://{HOST}:{settings.port}/ping"
             direct_session().get(ping, timeout=TIMEOUT_S, allow_redirects=False).raise_for_status()

@@ -10,6 +10,7 @@ from pathlib import Path
 from marsmith.errors import ContainerError
 from marsmith.mar.members import DIGESTS
 from marsmith.torchserve.configuration import Ports
+from marsmith.torchserve.management import KEY_FILE, Management, bearer
 
 ANYWHERE = "0.0.0.0"  # noqa: S104 - a container's own network
 # Where SageMaker puts a model; elsewhere archives are baked in or mounted at MODEL_STORE.
@@ -99,6 +100,12 @@ class Settings:
         if self.multi_model:
             return Ports(self.port + 1, model_api=True)
         return Ports(self.port, inference_host=ANYWHERE)
+
+    def management(self) -> Management:
+        """The server's management API. With tokens on, TorchServe asks for one there too."""
+        if not self.token:
+            return Management(self.ports.management_url)
+        return Management(self.ports.management_url, lambda: bearer(self.home / KEY_FILE, "management"))
 
     @property
     def timeouts(self) -> dict[str, int]:

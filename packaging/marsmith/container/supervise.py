@@ -15,7 +15,8 @@ import psutil
 
 from marsmith.container.settings import DRAINING, Settings
 from marsmith.errors import ContainerError, ServerError
-from marsmith.torchserve.management import Model, models
+from marsmith.torchserve.management import Model
+from marsmith.torchserve.processes import end_java, family, kill_session
 
 POLL_S = 0.25
 # Workers that used no CPU time for so many looks in a row, and have nothing queued, are idle.
@@ -73,6 +74,7 @@ def drain(process: subprocess.Popen[bytes], settings: Settings, say: Callable[[s
     """
     deadline = time.monotonic() + settings.drain_s
     looks, used = 0, -1.0
+    management = settings.management()
     while looks < IDLE_LOOKS:
         if process.poll() is not None:
             return
@@ -80,7 +82,7 @@ def drain(process: subprocess.Popen[bytes], settings: Settings, say: Callable[[s
             say("requests are still unanswered: ending all the same")
             return
         try:
-            served = models(settings)
+            served = management.models()
         except ServerError:
             # It is still starting, so nobody was promised an answer, or is past answering.
             return
@@ -93,14 +95,8 @@ def drain(process: subprocess.Popen[bytes], settings: Settings, say: Callable[[s
 
 def end(process: subprocess.Popen[bytes]) -> None:
     """End Java, which ends its workers, then whatever is left of the session."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        java = [child for child in psutil.Process(process.pid).children() if child.name() == "java"]
-        for one in java:
-            one.terminate()
-        psutil.wait_procs(java, timeout=STOP_TIMEOUT_S)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    end_java(family(process.pid), STOP_TIMEOUT_S)
+    kill_session(process)
 
 
 def _exit_code(process: subprocess.Popen[bytes]) -> int | None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlparse
 
-from marsmith.cli.tables import size
 from marsmith.deploy.aws import Aws, absent
 from marsmith.deploy.calls import Call, delete_config, delete_endpoint, delete_model
 from marsmith.deploy.execute import execute, target
@@ -16,6 +15,7 @@ from marsmith.deploy.state import State, read
 from marsmith.deploy.waiting import IN_TRANSIT, settle
 from marsmith.errors import DeployError
 from marsmith.ground.progress import Progress
+from marsmith.ground.wording import size
 
 WHY = "down was asked for"
 # The most keys that one DeleteObjects takes.

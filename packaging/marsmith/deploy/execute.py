@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 
-from marsmith.cli.tables import size
 from marsmith.deploy import waiting
 from marsmith.deploy.aws import Aws, absent, exists, explained, not_yet
 from marsmith.deploy.calls import Call
 from marsmith.deploy.waiting import FEW_LOOKS, LOOKS
 from marsmith.errors import DeployError
 from marsmith.ground.progress import Progress
+from marsmith.ground.wording import size
 
 
 def execute(aws: Aws, call: Call, progress: Progress, timeout_s: float, *, made: bool = False) -> bool:

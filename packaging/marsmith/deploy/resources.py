@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from marsmith.cli.tables import size
 from marsmith.deploy.settings import DIGEST_DIGITS, LOCAL_DISK, MAX_VOLUME_GB, Deployment, stem
 from marsmith.errors import DeployError
 from marsmith.ground.files import file_sha256
+from marsmith.ground.wording import size
 
 # Who owns an endpoint, a model or a configuration: `up` and `down` touch nothing without it.
 OWNER_TAG = "marsmith:deployment"

@@ -1,4 +1,4 @@
-"""What is wrong with a recipe, in our own words: pydantic's are about Python, and a user writes TOML."""
+"""Sizes in words, and what is wrong with a recipe: pydantic's own messages are about Python, and a user writes TOML."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ MUST_BE = {
 OTHERWISE = "has a value that is not allowed"
 # How pydantic's location says that the key of a table is meant, not its value.
 KEY = "[key]"
+KIB = 1024
 
 
 def explained(error: ValidationError, sections: Mapping[str, type[BaseModel]]) -> str:
@@ -72,3 +73,13 @@ def _meant(key: str, model: type[BaseModel]) -> str:
     known = [field.alias or name for name, field in model.model_fields.items() if not field.exclude]
     close = difflib.get_close_matches(key, known, n=1)
     return f", did you mean {close[0]}?" if close else ""
+
+
+def size(count: int) -> str:
+    """A number of bytes for people."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if value < KIB:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= KIB
+    return f"{value:.1f} GiB"

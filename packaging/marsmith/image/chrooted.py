@@ -25,12 +25,13 @@ from typing import IO
 
 import psutil
 
-from marsmith.errors import ImageError, MarsmithError
+from marsmith.errors import ImageError, MarsmithError, last_line
 from marsmith.ground.progress import Progress, silent
 from marsmith.image import plan
-from marsmith.image.live import READY_TIMEOUT_S, Health, Run, last_line, observe
+from marsmith.image.live import READY_TIMEOUT_S, Health, Run, observe
 from marsmith.image.running import END_TIMEOUT_S, run
 from marsmith.image.tools import Tool, command, isolation
+from marsmith.torchserve.processes import family, kill
 
 HEALTH_TIMEOUT_S = 60
 POLL_S = 0.05
@@ -138,20 +139,20 @@ class ChrootContainer:
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """End all below a process, in whatever session they are; buildah then tidies up, or is ended as well."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        for one in reversed(psutil.Process(process.pid).children(recursive=True)):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                if not one.name().startswith("buildah"):
-                    one.kill()
+    kill(one for one in reversed(family(process.pid)) if not _is_buildah(one))
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(END_TIMEOUT_S)
         return
-    with contextlib.suppress(psutil.NoSuchProcess):
-        for one in psutil.Process(process.pid).children(recursive=True):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                one.kill()
+    kill(family(process.pid))
     process.kill()
     process.wait()
+
+
+def _is_buildah(process: psutil.Process) -> bool:
+    try:
+        return process.name().startswith("buildah")
+    except psutil.NoSuchProcess:
+        return False
 
 
 def observe_chrooted(

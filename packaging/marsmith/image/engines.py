@@ -8,9 +8,9 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from marsmith.errors import ImageError
+from marsmith.errors import ImageError, last_line
 from marsmith.image import plan
-from marsmith.image.live import Health, last_line
+from marsmith.image.live import Health
 from marsmith.image.running import run
 from marsmith.image.tools import Tool, command
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from marsmith.errors import MarsmithError
+from marsmith.errors import MarsmithError, last_line
 from marsmith.evidence.replay import on_server
 from marsmith.ground.progress import Progress, silent
 from marsmith.image.results import Result
@@ -136,11 +136,6 @@ def _ask(path: Path, url: str) -> Answered:
         return Answered(path.name, 0, (str(error),))
     wrong = tuple(f"{path.name}, {one.name}: {one.differences[0]}" for one in outcomes if not one.ok)
     return Answered(path.name, len(outcomes), wrong)
-
-
-def last_line(text: str) -> str:
-    """The last line that is not blank; empty where there is none."""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def run_results(run: Run, drain_limit_s: float = DRAIN_LIMIT_S) -> list[Result]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import signal
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from marsmith.errors import ImageError
 from marsmith.ground.progress import Progress, silent
+from marsmith.torchserve.processes import end_session
 
 END_TIMEOUT_S = 10
 # "STEP 3/9: RUN …" of buildah and podman, "#8 [runtime 3/9] RUN …" of buildx.
@@ -81,18 +79,8 @@ def run(command: Sequence[str], what: str, progress: Progress = silent) -> str:
                 if log.add(line):
                     progress(log.step)
         except BaseException:
-            end(process)
+            end_session(process, END_TIMEOUT_S)
             raise
     if process.returncode:
         raise ImageError(f"{what} failed: {log.failure()}. Put that right and try again.")
     return "".join(lines)
-
-
-def end(process: subprocess.Popen[str]) -> None:
-    """End a process and what it started, gently at first."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(END_TIMEOUT_S)
-            return

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from marsmith.errors import CheckpointError, ServerError
+from marsmith.errors import CheckpointError, ServerError, last_line
 from marsmith.mar.members import Members
 from marsmith.torchserve.worker import ENVIRONMENT
 
@@ -54,8 +54,8 @@ def asking(members: Members, scratch: Path) -> Ask:
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             raise ServerError(f"The handlers cannot be asked how they prepare inputs: {error}.") from None
         if done.returncode:
-            lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise ServerError(f"The handlers cannot prepare inputs. Last log line: {lines[-1] if lines else 'none'}")
+            last = last_line(done.stderr.decode("utf-8", "replace")) or "none"
+            raise ServerError(f"The handlers cannot prepare inputs. Last log line: {last}")
         return answers
 
     return ask

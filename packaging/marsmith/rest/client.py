@@ -16,7 +16,7 @@ from urllib.parse import quote
 import requests
 
 from marsmith.errors import ClientError
-from marsmith.ground.files import read_regular
+from marsmith.ground.files import NotUtf8, read_lines, read_regular
 from marsmith.ground.limits import MAX_INPUT_BYTES
 from marsmith.ground.untrusted import mapping, printable, strict_json_value
 from marsmith.rest.address import Address
@@ -186,3 +186,11 @@ def body_of(data: str | bytes) -> tuple[bytes, str]:
         return json.dumps({"text": data}).encode(), "application/json"
     types = (name for name, beginning in IMAGE_TYPES.items() if beginning.match(data))
     return data, next(types, "application/octet-stream")
+
+
+def text_lines(texts: Path) -> list[str]:
+    """The lines of a text file. Raises ClientError for one that cannot be read."""
+    try:
+        return read_lines(texts, pipe_too=True)
+    except (OSError, NotUtf8) as error:
+        raise ClientError(f"{texts} cannot be read as text: {getattr(error, 'strerror', None) or error}.") from None

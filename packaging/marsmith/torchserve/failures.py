@@ -8,10 +8,18 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-# What a worker writes when it cannot load: ours says why, TorchServe's says only that.
-LOAD_FAILURE = re.compile(r"RuntimeError: (Model failed to load: .*)")
+# What log4j2.xml puts before a worker's line; the worker's own log has none of it.
+_PREFIX = r"^(?:\d{4}-\S+ \S+ )?"
+# What TorchServe's worker logs before it covers the cause with an exception of its own: of a handler that raised
+# RuntimeError while it loaded, and of one that could not be imported, where the first exception is the cause.
 WORKER_DEATH = "Backend worker process died."
-WORKER_EXCEPTION = re.compile(r"^\S+ \S+ (?:\w+\.)*(\w+(?:Error|Exception|Exit|Interrupt)\b.*)$", re.MULTILINE)
+LOAD_FAILURES = (
+    re.compile(rf"{_PREFIX}Failed to load model \S+, exception (.+)$", re.MULTILINE),
+    re.compile(
+        rf"{_PREFIX}{re.escape(WORKER_DEATH)}$[\s\S]*?{_PREFIX}(?:\w+\.)*(\w*(?:Error|Exception|Exit|Interrupt)\b.*)$",
+        re.MULTILINE,
+    ),
+)
 # An exception of Java's, at the beginning of its stack and where that goes on with what caused it.
 JAVA_EXCEPTION = re.compile(
     r"^(?:Exception in thread \"[^\"]*\" |Caused by: |Error: )?(?:[\w$]+\.)+([\w$]+(?:Exception|Error)(?:: .*)?)$",
@@ -66,16 +74,7 @@ def java_failure(log: str) -> str | None:
 
 
 def worker_failure(log: str) -> str | None:
-    """Why a worker could not load, in its own words; None while none has failed."""
-    if match := LOAD_FAILURE.search(log):
+    """Why a worker could not load, in its own words, by its log or the server's of it; None while none has failed."""
+    for match in filter(None, (pattern.search(log) for pattern in LOAD_FAILURES)):
         return match[1]
-    if WORKER_DEATH not in log:
-        return None
-    # The first is the cause: TorchServe covers a failed import with one of its own.
-    match = WORKER_EXCEPTION.search(log)
-    return match[1] if match else WORKER_DEATH
-
-
-def last_line(log: str) -> str:
-    """The last line that is not empty."""
-    return next((line.strip() for line in reversed(log.splitlines()) if line.strip()), "")
+    return WORKER_DEATH if WORKER_DEATH in log else None

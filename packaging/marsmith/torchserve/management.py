@@ -1,20 +1,22 @@
-"""What the server in this container says of its models."""
+"""What a TorchServe on this machine says of its models, by its management API."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import requests
 
-from marsmith.container.settings import Settings
 from marsmith.errors import ServerError
 from marsmith.rest.address import direct_session
 
 TIMEOUT_S = 4
 MOST_MODELS = 1000
+# Where TorchServe keeps its tokens, in the directory that it was started in; they expire after an hour.
 KEY_FILE = "key_file.json"
 
 
@@ -34,30 +36,58 @@ class Model:
         return self.ready >= max(1, self.wanted)
 
 
-def models(settings: Settings) -> list[Model]:
-    """Every model of the server. Raises ServerError when it does not say."""
-    session, url = direct_session(), settings.ports.management_url
-    try:
-        session.headers.update(_headers(settings))
-        listed = _get(session, f"{url}/models?limit={MOST_MODELS}")["models"]
-        return [_model(_get(session, f"{url}/models/{one['modelName']}")) for one in listed]
-    except (requests.RequestException, OSError, ValueError, KeyError, TypeError) as error:
-        raise ServerError(f"TorchServe does not describe its models ({type(error).__name__}).") from None
+class Management:
+    """The management API at `url`; `headers` are read anew for each request, since tokens are renewed."""
+
+    def __init__(self, url: str, headers: Callable[[], dict[str, str]] = dict) -> None:
+        self._url = url
+        self._headers = headers
+        self._session = direct_session()
+
+    def models(self) -> list[Model]:
+        """Every model of the server. Raises ServerError when it does not say."""
+        listed = self._get(f"/models?limit={MOST_MODELS}")
+        try:
+            names = [str(one["modelName"]) for one in listed["models"]]
+        except (KeyError, TypeError) as error:
+            raise _not_said(error) from None
+        return [model for name in names if (model := self.model(name)) is not None]
+
+    def model(self, name: str) -> Model | None:
+        """One model; None where the server has none of that name. Raises ServerError when it does not say."""
+        described = self._get(f"/models/{name}")
+        try:
+            return _model(described) if described is not None else None
+        except (ValueError, KeyError, TypeError) as error:
+            raise _not_said(error) from None
+
+    def _get(self, path: str) -> Any:
+        try:
+            response = self._session.get(
+                self._url + path, headers=self._headers(), timeout=TIMEOUT_S, allow_redirects=False
+            )
+            if response.status_code == HTTPStatus.NOT_FOUND:
+                return None
+            if response.status_code != HTTPStatus.OK:
+                raise ServerError(f"TorchServe answers {response.status_code} when it is asked for its models.")
+            return response.json()
+        except (
+            requests.RequestException,
+            OSError,
+            ValueError,
+            KeyError,
+        ) as error:  # the last two: a key file half written
+            raise _not_said(error) from None
 
 
-def _get(session: requests.Session, url: str) -> Any:
-    response = session.get(url, timeout=TIMEOUT_S, allow_redirects=False)
-    if response.status_code != HTTPStatus.OK:
-        raise ServerError(f"TorchServe answers {response.status_code} when it is asked for its models.")
-    return response.json()
+def bearer(key_file: Path, key: str) -> dict[str, str]:
+    """The header with the token of `key` (inference or management). Raises OSError, ValueError and KeyError."""
+    keys = json.loads(key_file.read_text(encoding="utf-8"))
+    return {"Authorization": f"Bearer {keys[key]['key']}"}
 
 
-def _headers(settings: Settings) -> dict[str, str]:
-    """With tokens on, TorchServe asks for one here too; it keeps them in its directory, and renews them hourly."""
-    if not settings.token:
-        return {}
-    keys = json.loads((settings.home / KEY_FILE).read_text(encoding="utf-8"))
-    return {"Authorization": f"Bearer {keys['management']['key']}"}
+def _not_said(error: Exception) -> ServerError:
+    return ServerError(f"TorchServe does not describe its models ({type(error).__name__}).")
 
 
 def _model(described: Any) -> Model:

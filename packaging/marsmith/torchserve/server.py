@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 import tempfile
@@ -12,16 +11,15 @@ from pathlib import Path
 from types import TracebackType
 
 import psutil
-import requests
 
-from marsmith.errors import ServerError
+from marsmith.errors import ServerError, last_line
 from marsmith.ground.progress import Progress, silent
 from marsmith.resources import worker_site
-from marsmith.rest.address import direct_session
 from marsmith.torchserve.configuration import UTF8, Ports, effective_config
-from marsmith.torchserve.failures import ADDRESS_IN_USE, full_disk, java_failure, last_line, worker_failure
+from marsmith.torchserve.failures import ADDRESS_IN_USE, full_disk, java_failure, worker_failure
 from marsmith.torchserve.java import java_home
-from marsmith.torchserve.processes import Guarded
+from marsmith.torchserve.management import KEY_FILE, Management, bearer
+from marsmith.torchserve.processes import Guarded, end_java
 from marsmith.torchserve.store import fill, startup_timeout_s, workers_of
 
 READY_TIMEOUT_S = 180
@@ -29,7 +27,6 @@ READY_TIMEOUT_S = 180
 START_MARGIN_S = 60
 STOP_TIMEOUT_S = 30
 POLL_S = 0.25
-REQUEST_TIMEOUT_S = 10
 CONSOLE_LOG = "console.log"
 # The longest path of a socket on Linux (unix(7)), and what TorchServe calls a worker's.
 SOCKET_PATH_BYTES, SOCKET = 107, ".ts.sock.65535"
@@ -59,7 +56,7 @@ class Server:
         self._scratch = tempfile.TemporaryDirectory(prefix="marsmith-server-")
         self._home = Path(self._scratch.name)
         self._process: Guarded | None = None
-        self._session = direct_session()
+        self._management = Management(self.ports.management_url, lambda: self.headers("management"))
         try:
             for directory in ("store", "tmp", "logs"):
                 (self._home / directory).mkdir()
@@ -115,15 +112,12 @@ class Server:
 
     @property
     def key_file(self) -> Path:
-        """Where TorchServe keeps its tokens, when they are on; they expire after an hour."""
-        return self._home / "key_file.json"
+        """Where TorchServe keeps its tokens, when they are on."""
+        return self._home / KEY_FILE
 
     def headers(self, key: str = "inference") -> dict[str, str]:
         """What a client must send: the token of `key` (inference or management), when tokens are on."""
-        if not self._token:
-            return {}
-        keys = json.loads(self.key_file.read_text(encoding="utf-8"))
-        return {"Authorization": f"Bearer {keys[key]['key']}"}
+        return bearer(self.key_file, key) if self._token else {}
 
     def wait_ready(self, timeout_s: float | None = None, progress: Progress = silent) -> None:
         """Return when every worker of every model is READY.
@@ -164,20 +158,13 @@ class Server:
         return self.ports.listened_on() <= found
 
     def _is_ready(self, name: str) -> bool:
-        url = f"{self.ports.management_url}/models/{name}"
         try:
-            response = self._session.get(
-                url, headers=self.headers("management"), timeout=REQUEST_TIMEOUT_S, allow_redirects=False
-            )
-        except (requests.RequestException, OSError, ValueError):  # ValueError: a key file half written
+            model = self._management.model(name)
+        except ServerError:  # it is still starting
             return False
-        if response.status_code == requests.codes.not_found:
+        if model is None:
             raise ServerError(self._why(f"TorchServe refused the archive {self._sources[name]}."))
-        if not response.ok:
-            return False
-        (model,) = response.json()
-        ready = [worker for worker in model["workers"] if worker["status"] == "READY"]
-        return len(ready) >= max(1, int(model["minWorkers"]))
+        return model.is_ready
 
     def _why(self, what: str, log: str = CONSOLE_LOG) -> str:
         """What happened, and why by the logs. A full disk, or a port that is taken, is the reason of all the rest."""
@@ -193,18 +180,10 @@ class Server:
 
     def worker_pids(self, name: str) -> list[int]:
         """The process ids of a model's workers that run. Raises ServerError when the server does not say them."""
-        url = f"{self.ports.management_url}/models/{name}"
-        try:
-            response = self._session.get(
-                url, headers=self.headers("management"), timeout=REQUEST_TIMEOUT_S, allow_redirects=False
-            )
-            (model,) = response.json()
-        except (requests.RequestException, ValueError) as error:
-            raise ServerError(
-                f"TorchServe does not describe {name} ({type(error).__name__}): start it again."
-            ) from None
-        # TorchServe says -1 of a worker that it starts again.
-        return [pid for worker in model["workers"] if (pid := int(worker["pid"])) > 0]
+        model = self._management.model(name)
+        if model is None:
+            raise ServerError(f"TorchServe no longer serves {name}: start it again.")
+        return list(model.pids)
 
     def _log(self, name: str) -> str:
         with contextlib.suppress(OSError):
@@ -220,7 +199,8 @@ class Server:
         process, self._process = self._process, None
         try:
             if process is not None:
-                _end_java(process)
+                # The Python launcher only waits for Java.
+                end_java(process.family(), STOP_TIMEOUT_S)
         finally:
             if process is not None:
                 process.end()
@@ -233,19 +213,3 @@ class Server:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-
-
-def _end_java(process: Guarded) -> None:
-    """Ask Java to end, which closes its workers, and wait for it; the Python launcher only waits for Java."""
-    java = [one for one in process.family() if _is_java(one)]
-    for one in java:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            one.terminate()
-    psutil.wait_procs(java, timeout=STOP_TIMEOUT_S)
-
-
-def _is_java(process: psutil.Process) -> bool:
-    try:
-        return process.name() == "java"
-    except psutil.NoSuchProcess:
-        return False

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import site
 import socket
@@ -24,12 +23,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
-from marsmith.errors import ArchiveError, ServerError, first_line
+from marsmith.errors import ArchiveError, ServerError, first_line, last_line
 from marsmith.ground.untrusted import mapping
 from marsmith.mar.members import MANIFEST
 from marsmith.mar.reader import extract_archive, read_json, read_yaml
 from marsmith.resources import worker_site
 from marsmith.torchserve.configuration import UTF8
+from marsmith.torchserve.failures import worker_failure
 from marsmith.torchserve.processes import Guarded
 
 # What TorchServe allows where an archive says nothing: a start, a load and a batch.
@@ -39,14 +39,6 @@ POLL_S = 0.05
 # A worker that broke its connection is about to end.
 END_TIMEOUT_S = 2
 END = struct.pack("!i", -1)
-# What TorchServe logs before it covers the cause with an exception of its own: of a handler that raised RuntimeError
-# at load, and of one that could not be imported, where the first exception of the chain is the cause.
-FAILURES = (
-    re.compile(r"^Failed to load model \S+, exception (.+)$", re.MULTILINE),
-    re.compile(
-        r"^Backend worker process died\.$[\s\S]*?^((?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt)\b.*)$", re.MULTILINE
-    ),
-)
 OFFLINE = Path(__file__).with_name("offline.py")
 # What a worker needs of this process's environment; the rest could make a test pass here that fails elsewhere.
 ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "ORT_DISABLE_TELEMETRY")
@@ -210,9 +202,9 @@ class Worker:
     def last_words(self) -> str:
         """Why the worker failed, where it says so, else how it ended and the last line of its log."""
         text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
-        for match in filter(None, (pattern.search(text) for pattern in FAILURES)):
-            return match[1]
-        last = next((line for line in reversed(text.splitlines()) if line.strip()), "none")
+        if failure := worker_failure(text):
+            return failure
+        last = last_line(text) or "none"
         # What a handler that ends the process logged before need not be why.
         return f"{end}; the last line of its log is: {last}" if (end := self._end()) else last
 

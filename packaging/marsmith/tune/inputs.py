@@ -6,14 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from marsmith.cli.predicting import lines
 from marsmith.errors import ClientError, TuneError
 from marsmith.evidence import golden
 from marsmith.ground.files import is_dir, is_file
 from marsmith.ground.untrusted import printable
+from marsmith.load.loops import Body
 from marsmith.recipe.recipe import Recipe
-from marsmith.rest.client import CONCURRENCY, Client, body_of
-from marsmith.tune.load import Body
+from marsmith.rest.client import CONCURRENCY, Client, body_of, text_lines
 
 # Images of a directory are held in memory: as many as this takes.
 MAX_BYTES = 256_000_000
@@ -67,7 +66,7 @@ def _texts(recipe: Recipe, file: Path) -> dict[str, Body]:
     if recipe.kind.section == "image":
         raise TuneError(f"The {recipe.task} task reads images: name a directory of them with --inputs, not {file}.")
     try:
-        numbered = enumerate(lines(file), 1)
+        numbered = enumerate(text_lines(file), 1)
         return {f"Line {number} of {file}": body_of(line) for number, line in numbered if line.strip()}
     except ClientError as error:
         raise TuneError(str(error)) from None

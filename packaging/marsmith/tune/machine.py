@@ -1,12 +1,11 @@
-"""What a figure needs beside it: the machine, and the versions of what ran."""
+"""What the figures of a tuning need beside them: the machine, and the versions of what ran."""
 
 from __future__ import annotations
 
 import platform
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 from marsmith.ground.cores import available_cores
+from marsmith.ground.machine import processor, versions
 
 PACKAGES = ("marsmith", "torchserve", "onnxruntime", "torch", "tokenizers", "pillow", "numpy")
 
@@ -14,25 +13,8 @@ PACKAGES = ("marsmith", "torchserve", "onnxruntime", "torch", "tokenizers", "pil
 def machine() -> dict[str, object]:
     """Processor, cores and versions."""
     return {
-        "cpu": _processor(),
+        "cpu": processor().name,
         "architecture": platform.machine(),
         "cores": available_cores(),
-        "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
+        "versions": versions(PACKAGES),
     }
-
-
-def _processor() -> str:
-    """The model that /proc/cpuinfo names; Arm's names none."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    pairs = (line.partition(":") for line in lines)
-    return next((value.strip() for key, _, value in pairs if key.strip() == "model name"), platform.machine())
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None

@@ -14,6 +14,7 @@ from marsmith.errors import TuneError
 from marsmith.evidence import replay
 from marsmith.ground.cores import intra_op_threads
 from marsmith.ground.progress import Progress
+from marsmith.load.loops import NO_ANSWER
 from marsmith.mar.members import CONFIG, SEALS, Source
 from marsmith.mar.writer import write_archive
 from marsmith.recipe import manifest
@@ -23,7 +24,7 @@ from marsmith.torchserve.configuration import Ports
 from marsmith.torchserve.server import Server
 from marsmith.tune.accuracy import Accuracy, accuracy
 from marsmith.tune.inputs import Inputs
-from marsmith.tune.load import NO_ANSWER, Load, closed_loop
+from marsmith.tune.load import Load, measured
 from marsmith.tune.others import Others
 from marsmith.tune.setting import Setting
 
@@ -120,7 +121,7 @@ class Bench:
 
     def _load(self, clients: int, seconds: float, warm_up_s: float, least: int) -> Load:
         path = f"/predictions/{self.recipe.name}"
-        return closed_loop(self.ports.first, path, self.inputs.bodies, clients, seconds, warm_up_s, least)
+        return measured(self.ports.first, path, self.inputs.bodies, clients, seconds, warm_up_s, least)
 
 
 def failures_of(outcomes: Sequence[replay.Outcome], *loads: Load) -> dict[str, int]:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from marsmith.cli.predicting import lines
 from marsmith.deploy.settings import read_table as deployment
 from marsmith.errors import ClientError, DeployError, RecipeError
 from marsmith.ground.files import NotUtf8, decoded, lines_of, read_lines, requirements_text
 from marsmith.recipe.nutrition import read_table
 from marsmith.recipe.recipe import Recipe
+from marsmith.rest.client import text_lines
 from marsmith.tune.edit import check_editable, edited, write
 from tests.packaging.lint.trees import codes, lint_with
 
@@ -26,7 +26,7 @@ def test_only_a_newline_ends_a_line(tmp_path: Path, separator: str) -> None:
     text = f"one{separator}still one\ntwo\r\nthree{separator}\n"
     wanted = [f"one{separator}still one", "two", f"three{separator}".removesuffix("\r")]
     (tmp_path / "texts.txt").write_bytes(text.encode())
-    for read in (read_lines, lines):
+    for read in (read_lines, text_lines):
         assert read(tmp_path / "texts.txt") == wanted
     assert lines_of(text) == wanted
 
@@ -55,7 +55,7 @@ def test_text_in_another_encoding_is_called_that(tmp_path: Path, encoding: str) 
         decoded(data)
     (tmp_path / "texts.txt").write_bytes(data)
     with pytest.raises(ClientError, match=says):
-        lines(tmp_path / "texts.txt")
+        text_lines(tmp_path / "texts.txt")
     (tmp_path / "recipe.toml").write_bytes(data)
     with pytest.raises(RecipeError, match=says):
         Recipe.load(tmp_path)
@@ -138,7 +138,7 @@ def test_texts_to_predict_may_come_through_a_pipe(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="not a regular file"):
         read_lines(pipe)
     with pytest.raises(ClientError, match="not a regular file"):
-        lines(Path("/dev/zero"))
+        text_lines(Path("/dev/zero"))
 
 
 def test_a_file_that_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

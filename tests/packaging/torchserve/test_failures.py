@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from marsmith.cli import main
-from marsmith.errors import ServerError
+from marsmith.errors import ServerError, last_line
 from marsmith.torchserve import server as serving
 from marsmith.torchserve.configuration import Ports
-from marsmith.torchserve.failures import FULL, full_disk, java_failure, last_line, worker_failure
+from marsmith.torchserve.failures import FULL, full_disk, java_failure, worker_failure
 from marsmith.torchserve.server import Server
 from tests.packaging.ports import free_ports
 

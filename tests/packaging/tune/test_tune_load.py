@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from marsmith.tune.load import NO_ANSWER, RETRY_S, Asked, closed_loop, figures
+from marsmith.load.loops import NO_ANSWER, RETRY_S, Sent
+from marsmith.tune.load import figures, measured
 from tests.packaging.web import Answers, serving
 
 SECONDS = 0.5
@@ -43,7 +44,7 @@ def port() -> Iterator[int]:
 
 def test_every_client_asks_and_every_body_is_sent(port: int) -> None:
     bodies = [(name.encode(), "text/plain") for name in "abc"]
-    load = closed_loop(port, "/", bodies, clients=3, seconds=SECONDS, warm_up_s=0.1)
+    load = measured(port, "/", bodies, clients=3, seconds=SECONDS, warm_up_s=0.1)
     assert load.failed == 0
     assert set(Counting.seen) == {b"a", b"b", b"c"}
     assert load.per_second * SECONDS == pytest.approx(len(load.latencies_ms), abs=len(bodies))
@@ -53,25 +54,25 @@ def test_every_client_asks_and_every_body_is_sent(port: int) -> None:
 
 @pytest.mark.parametrize(("bad", "status"), [(b"bad", 503), (b"broken", NO_ANSWER)])
 def test_what_is_no_good_answer_is_a_failure(port: int, bad: bytes, status: int) -> None:
-    load = closed_loop(port, "/", [(b"good", ""), (bad, "")], clients=1, seconds=SECONDS, warm_up_s=0)
+    load = measured(port, "/", [(b"good", ""), (bad, "")], clients=1, seconds=SECONDS, warm_up_s=0)
     assert load.statuses == {status: Counting.seen[bad]}
     assert load.failed == Counting.seen[bad] > 0
     assert 0 < len(load.latencies_ms) <= Counting.seen[b"good"]
 
 
 def test_a_client_that_is_refused_rests_before_it_asks_again(port: int) -> None:
-    closed_loop(port, "/", [(b"bad", "")], clients=1, seconds=SECONDS, warm_up_s=0)
+    measured(port, "/", [(b"bad", "")], clients=1, seconds=SECONDS, warm_up_s=0)
     assert Counting.seen[b"bad"] <= SECONDS / RETRY_S + 2
 
 
 def test_a_server_that_is_not_there_ends_the_loop_too() -> None:
-    load = closed_loop(9, "/", [(b"good", "")], clients=2, seconds=SECONDS, warm_up_s=0, least=10**6)
+    load = measured(9, "/", [(b"good", "")], clients=2, seconds=SECONDS, warm_up_s=0, least=10**6)
     assert load.failed > 0
     assert (load.per_second, load.latencies_ms, load.percentile(0.5)) == (0, (), 0)
 
 
 def test_a_window_grows_until_enough_came(port: int) -> None:
-    closed_loop(port, "/", [(b"bad", "")], clients=1, seconds=4 * RETRY_S, warm_up_s=0, least=8)
+    measured(port, "/", [(b"bad", "")], clients=1, seconds=4 * RETRY_S, warm_up_s=0, least=8)
     assert Counting.seen[b"bad"] >= 8
 
 
@@ -80,7 +81,7 @@ def test_a_window_grows_until_enough_came(port: int) -> None:
 def test_batches_that_are_answered_at_once_give_the_true_rate(rate: float, phase: float) -> None:
     batch, clients, took = 16, 32, 16 / rate  # one batch is in work while the other waits
     asked = [
-        Asked(phase + (turn - clients // batch) * took, phase + turn * took, 200)
+        Sent(0, phase + (turn - clients // batch) * took, phase + turn * took, 200)
         for turn in range(-10, 30)
         for _ in range(batch)
     ]

@@ -10,6 +10,7 @@ import pytest
 from marsmith.builder import Built
 from marsmith.errors import TuneError
 from marsmith.evidence.replay import Outcome
+from marsmith.load.loops import NO_ANSWER
 from marsmith.mar.members import CONFIG, DIGESTS
 from marsmith.mar.reader import extract_archive, read_json, read_yaml
 from marsmith.mar.verify import verify
@@ -17,7 +18,7 @@ from marsmith.recipe.recipe import Recipe
 from marsmith.rest.client import Prediction
 from marsmith.torchserve.configuration import Ports
 from marsmith.tune.inputs import Inputs
-from marsmith.tune.load import NO_ANSWER, Load
+from marsmith.tune.load import Load
 from marsmith.tune.measure import Bench, failures_of, memory, told, variant
 from marsmith.tune.setting import Setting
 
