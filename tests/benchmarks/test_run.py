@@ -19,6 +19,7 @@ from benchmarks.torchserve import RawBody
 @pytest.mark.server
 def test_marsmith_is_measured_beside_a_baseline_and_its_own_run(tmp_path: Path) -> None:
     """Started, asked by one and by more, held to the checkpoint's answers, scaled, stopped, and compared."""
+    before = psutil.Process().children(recursive=True)  # other tests' servers
     file = tmp_path / "results.json"
     common = ["--tiny", "--only", "sentiment", "--work", str(tmp_path / "work")]
     assert (
@@ -54,7 +55,7 @@ def test_marsmith_is_measured_beside_a_baseline_and_its_own_run(tmp_path: Path) 
     assert facts["pack_s"] > 0
     assert "litserve" in found["skipped"]["B3"]
     assert "marsmith" in (tmp_path / "r.md").read_text()
-    assert psutil.Process().children(recursive=True) == []
+    assert set(psutil.Process().children(recursive=True)) <= set(before)
 
 
 @pytest.mark.parametrize("name", ["B9", "B1:int8"])

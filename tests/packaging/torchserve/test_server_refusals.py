@@ -125,7 +125,10 @@ class Describing(Answers):
     def do_GET(self) -> None:  # noqa: N802 - the base class's name
         self.send_response(200)
         self.end_headers()
-        self.wfile.write(json.dumps([{"workers": [{"pid": -1}, {"pid": 4711}]}]).encode())
+        workers = [{"pid": -1, "status": "UNLOADED"}, {"pid": 4711, "status": "READY"}]
+        queue = {"remainingCapacity": 100, "pendingRequests": 0}
+        model = {"modelName": "tiny", "minWorkers": 2, "workers": workers, "jobQueueStatus": queue}
+        self.wfile.write(json.dumps([model]).encode())
 
 
 def test_a_worker_that_starts_again_has_no_process() -> None:
