@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from handlers.arrays import Float32Array
 from handlers.explain import METHOD, BoolArray, Network, explain_each
-from handlers.text import Float32Array, Part
+from handlers.text import Part
 
 # Of many labels, those with the largest logits.
 MAX_LABELS = 5

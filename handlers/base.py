@@ -1,23 +1,46 @@
-"""BatchHandler: one list of requests in, one list of responses out; a bad request never touches its neighbours."""
+"""BatchHandler, what every handler here derives from: a list of requests in, a list of responses out.
+
+How a batch goes through it, and where each step is:
+
+    TorchServe's rows      -> requests    envelopes.py   what TorchServe hands over, a service envelope taken off
+    requests               -> items       requests.py    JSON, a form, KServe or SageMaker: one item for each instance
+    items                  -> instances   your `decode`  a refused item gets its error, and its neighbours do not
+    instances              -> results     your `predict` a part of the batch at a time, the cheapest requests first
+    results                -> values      your `encode`  what json.dumps takes
+    values                 -> responses   answers.py     in the form that each request asked in, as bytes
+
+stages.py carries a batch through these steps. A handler gives three hooks, and what runs once when a worker starts:
+
+    class Lengths(BatchHandler[str, int]):
+        def decode(self, item):            # one item -> one instance; raise a RequestError to refuse it
+            return text_of(item, self.settings.options.max_text_bytes)
+
+        def predict(self, instances):      # instances -> results, in order
+            return [len(text) for text in instances]
+
+        def encode(self, result):          # one result -> a JSON value
+            return {"length": result}
+
+sentiment.py and food.py are the two handlers that Marsmith ships.
+"""
 
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, Generic
 
 from handlers import stages
-from handlers.cores import available_cores, intra_op_threads
 from handlers.engine import Network, open_network
 from handlers.envelopes import leave_bodies_unread, opened
 from handlers.errors import NotSupported, Overloaded, RequestError
 from handlers.golden import golden_requests
 from handlers.metrics import DECODE, ENCODE, EXPLAIN, INSTANCES, NETWORK, REJECTED, Metrics
+from handlers.plan import Plan
 from handlers.requests import Item, Request, items
 from handlers.responses import plain
 from handlers.settings import Settings, SettingsError
@@ -26,43 +49,33 @@ from handlers.turns import parts
 
 logger = logging.getLogger("marsmith")
 
-# Workers of every model on this machine together, set by whoever starts the server; else this model's own number.
-WORKERS_VARIABLE = "MARSMITH_WORKERS"
-# TorchServe ends a worker that takes longer than this for a batch (model-config.yaml), and every request in it.
-RESPONSE_TIMEOUT_S = 120
-# Nothing new is begun after this share of it; what was begun has the rest.
-BEGIN_SHARE = 0.4
-
 
 class BatchHandler(Generic[InstanceT, ResultT]):
     """What TorchServe calls: `initialize` once, then `handle` for each batch.
 
-    A subclass gives `load`, which runs once, and three hooks, each with one plain-data job: `decode` (one item ->
-    one instance), `predict` (instances -> results, batched) and `encode` (one result -> JSON value). To refuse an
-    item, `decode` raises a RequestError. Any other exception is a fault of the handler: logged without the
-    request's content, answered 500, for that one item only. `metrics` counts what the hooks tell it to.
-
-    `threads` are those of the thread plan. With `parallel_decode`, as many items of a batch are decoded at once: for a
-    `decode` that several threads may call, and that leaves Python's lock. `decode_threads` are then left to each.
+    An exception of a hook that is no RequestError is a fault of the handler: it is logged without the request's
+    content and answered 500, for that one item only.
     """
 
+    # What a subclass may set: with `parallel_decode`, as many items of a batch are decoded at once as there are
+    # threads, for a `decode` that several threads may call, and that lets go of Python's lock.
     parallel_decode: ClassVar[bool] = False
+
+    # What a subclass may use, once `load` is called.
     settings: Settings
     model_dir: Path
-    threads: int
+    threads: int  # of the network, by the thread plan
+    decode_threads: int  # that are left to each call of `decode`
     share_weights: bool
-    decode_threads: int
     metrics: Metrics
-    begin_seconds: float = BEGIN_SHARE * RESPONSE_TIMEOUT_S
+
+    begin_seconds: float  # of a batch, after which nothing new is begun
     _begun: float = float("inf")
 
-    def load(self) -> None:
-        """Open what `predict` needs from `self.model_dir`."""
+    # The hooks of a subclass.
 
-    def open_network(self) -> Network:
-        """The archive's network, by the thread plan and the settings."""
-        precision = self.settings.precision
-        return open_network(self.model_dir, self.threads, precision, share_weights=self.share_weights)
+    def load(self) -> None:
+        """Open what `predict` needs from `self.model_dir`. Called once. Raises anything when it cannot be opened."""
 
     def decode(self, item: Item) -> InstanceT:
         """One item as it came -> one instance. Raises RequestError to refuse it."""
@@ -72,44 +85,39 @@ class BatchHandler(Generic[InstanceT, ResultT]):
         """The results of at least one instance, in order."""
         raise NotImplementedError
 
-    def weight(self, instance: InstanceT) -> int:  # noqa: ARG002 - for a subclass to look at
-        """How many ordinary instances this one costs `predict`."""
-        return 1
-
     def encode(self, result: ResultT) -> object:
         """One result -> what json.dumps takes (arrays, tensors and their scalars too)."""
         raise NotImplementedError
 
+    def weight(self, instance: InstanceT) -> int:  # noqa: ARG002 - for a subclass to look at
+        """How many ordinary instances this one costs `predict`."""
+        return 1
+
     def explain(self, instance: InstanceT) -> object:  # noqa: ARG002 - for a subclass to look at
         """One instance -> its prediction and why, as JSON. Raises NotSupported where there is nothing to say."""
         raise NotSupported("This model's handler explains nothing.")
+
+    # What the hooks may call.
+
+    def open_network(self) -> Network:
+        """The archive's network, by the thread plan and the settings."""
+        precision = self.settings.precision
+        return open_network(self.model_dir, self.threads, precision, share_weights=self.share_weights)
 
     def check_time(self, share: float = 1.0) -> None:
         """Raise Overloaded when a batch has taken this share of its time, after which nothing more may be begun."""
         if time.monotonic() > self._begun + share * self.begin_seconds:
             raise Overloaded
 
+    # What TorchServe calls.
+
     def initialize(self, context: Any) -> None:
-        """Read the settings and load the model.
+        """Read the settings, load the model and warm it up.
 
         Raises RuntimeError with the reason, whatever went wrong: TorchServe's worker reports no other exception.
         """
-        archive = Path(context.system_properties["model_dir"])
-        self.model_dir = archive / "model"
-        config = context.model_yaml_config or {}
         try:
-            self.settings = Settings.load(self.model_dir / "serving.json", config.get("handler"))
-            workers = int(os.environ.get(WORKERS_VARIABLE) or config.get("minWorkers") or 1)
-            share = self.settings.options.share_weights
-            own_workers = int(config.get("minWorkers") or 1)
-            self.share_weights = own_workers > 1 if share == "auto" else share == "yes"
-            self.threads = self.settings.options.threads or intra_op_threads(available_cores(), workers)
-            self.decode_threads = self.threads
-            self.begin_seconds = BEGIN_SHARE * float(config.get("responseTimeout") or RESPONSE_TIMEOUT_S)
-            self.metrics = Metrics()
-            self.load()
-            warm = self._warm_up(golden_requests(archive))
-            leave_bodies_unread()
+            warm = self._initialize(Path(context.system_properties["model_dir"]), context.model_yaml_config or {})
         except (SystemExit, KeyboardInterrupt):
             raise
         except SettingsError as error:
@@ -119,8 +127,21 @@ class BatchHandler(Generic[InstanceT, ResultT]):
         name, version = self.settings.name, self.settings.version
         logger.info("%s %s loaded, %d threads, warmed up by %d golden instances", name, version, self.threads, warm)
 
+    def _initialize(self, archive: Path, config: Mapping[str, Any]) -> int:
+        """Returns the number of instances that the model was warmed up with."""
+        self.model_dir = archive / "model"
+        self.settings = Settings.load(self.model_dir / "serving.json", config.get("handler"))
+        plan = Plan.of(config, self.settings.options)
+        self.threads = self.decode_threads = plan.threads
+        self.share_weights, self.begin_seconds = plan.share_weights, plan.begin_seconds
+        self.metrics = Metrics()
+        self.load()
+        warm = self._warm_up(golden_requests(archive))
+        leave_bodies_unread()
+        return warm
+
     def _warm_up(self, requests: Sequence[Request]) -> int:
-        """Answer golden requests for nobody, so that the first client's is not slow; how many instances they held.
+        """Answer the golden requests, so that the first client's is not slow; returns how many instances they held.
 
         A network that cannot answer them raises, and is not served. What is refused is left out: an operator's limits
         may be narrower than the build's. No more is begun than in the time of one batch.

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from handlers.arrays import Float32Array, Int64Array
 from handlers.settings import TextSettings, TokenTypes
 
-Int64Array = npt.NDArray[np.int64]
-Float32Array = npt.NDArray[np.float32]
 Run = Callable[[Mapping[str, npt.NDArray[Any]]], Float32Array]
 
 # Attention of a packed batch works on texts filled up to the longest, the rest of the network, which has by far more

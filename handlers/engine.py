@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime as ort
 
-Float32Array = npt.NDArray[np.float32]
+from handlers.arrays import Float32Array
 
 CPUINFO = Path("/proc/cpuinfo")
 # ONNX Runtime's own names (onnxruntime_session_options_config_keys.h).

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from handlers.arrays import Float32Array, Uint8Array
 from handlers.base import BatchHandler
 from handlers.budget import Budget
 from handlers.decoding import image_bytes_of
-from handlers.engine import Float32Array, softmax
-from handlers.image import Uint8Array, least_side, limit_threads, open_image, resize
+from handlers.engine import softmax
+from handlers.image import least_side, limit_threads, open_image, resize
 from handlers.meter import MAX_IMAGE_MEMORY
 from handlers.metrics import PIXELS
 from handlers.requests import Item

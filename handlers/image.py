@@ -9,9 +9,9 @@ from contextlib import nullcontext
 from math import ceil
 
 import numpy as np
-import numpy.typing as npt
 from PIL import AvifImagePlugin, Image, PngImagePlugin
 
+from handlers.arrays import Uint8Array
 from handlers.colour import MAX_PROFILE_BYTES, MOST_HELD_BYTES, flat, flattening, held_bytes, profile_of, to_srgb
 from handlers.errors import MalformedRequest, RequestError, TooLarge, UnsupportedMedia
 from handlers.headers.examine import examine
@@ -25,8 +25,6 @@ try:
 except ImportError:
     pillow_heif = None
 
-Uint8Array = npt.NDArray[np.uint8]
-Float32Array = npt.NDArray[np.float32]
 
 # Raster formats alone: Pillow would run Ghostscript on EPS. Its JPEG opener reads MPO too.
 FORMATS = ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF"]

@@ -1,16 +1,14 @@
 """Run a network that was recorded as PyTorch's own operators, program.json, on no more cores than its worker has.
 
-The program is data. It can name operators of ATen that make tensors and numbers of tensors and numbers, and nothing
-else: no class, no module, no expression to evaluate. (A .pt2 of torch.export can hold all of these, and takes seconds
-to load.) `_operator` says which are refused, so that no program prints, reaches files, answers by chance, trusts memory
-that nobody filled, or keeps anything of one batch for the next. What the rest make of bad arguments is PyTorch's to
-check.
+The program is data. It names operators of ATen, those of operators.py alone, and nothing else: no class, no module, no
+expression to evaluate. (A .pt2 of torch.export can hold all of these, and takes seconds to load.) So no
+program prints, reaches files, answers by chance, trusts memory that nobody filled, or keeps anything of one batch for
+the next. What operators make of bad arguments is PyTorch's to check.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +19,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from handlers.engine import Float32Array
+from handlers.arrays import Float32Array
+from handlers.operators import is_allowed
 
 FORMAT = 1
 WEIGHTS = "model.weights"
@@ -30,11 +29,6 @@ DTYPES = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "float16
 # What operators take and give, beside lists of them and None. (A device is data too: other than CPU, it fails.)
 ARGUMENTS = frozenset({"Tensor", "int", "float", "bool", "number", "str", "Device"})
 RETURNS = frozenset({"Tensor", "int", "float", "bool", "number"})
-# Operators of PyTorch's own use begin with an underscore and trust their caller; traces of networks hold these two.
-PRIVATE = frozenset({"_convolution", "_convolution_mode"})
-# Words in the names of those that trust indices, sizes, pointers or memory, or that only training needs.
-UNCHECKED = re.compile("sparse|quant|fbgemm|mkl|cudnn|miopen|native_|unsafe|empty|resize|backward|stats")
-REPLACING_STORAGE = frozenset({"set_", "set_data", "set"})
 # Arguments that are false, 0 or left out when a network is served.
 TRAINING = frozenset({"train", "training", "use_input_stats", "dropout_p"})
 
@@ -155,26 +149,20 @@ def _used(argument: Any) -> set[str]:
 
 
 def _operator(name: str) -> Any:
-    """The operator PACKET.OVERLOAD of ATen. Raises ValueError for any other, and for those that no network needs."""
+    """The operator PACKET.OVERLOAD of ATen. Raises ValueError for one that a program may not name."""
     packet, _, overload = name.partition(".")
+    if not is_allowed(packet):
+        raise ValueError(f"{name} is not among the operators that these handlers run")
     operator = getattr(getattr(torch.ops.aten, packet, None), overload, None)
     if operator is None or not isinstance(operator, torch._ops.OpOverload):
         raise ValueError(f"{name} is no operator of this version of torch, {torch.__version__}")
     schema = operator._schema
-    if any(argument.name == "filename" for argument in schema.arguments):
-        raise ValueError(f"{name} reaches files, which no network does")
     arguments = {_element(argument.type) for argument in schema.arguments}
     returns = {_element(one.type) for one in schema.returns}
     if not arguments <= ARGUMENTS or not returns or not returns <= RETURNS:
         raise ValueError(f"{name} does not make tensors or numbers of tensors and numbers alone")
-    private = packet.startswith("_") and not packet.endswith("__") and packet not in PRIVATE
-    if private or packet in REPLACING_STORAGE or UNCHECKED.search(packet):
-        raise ValueError(f"{name} may trust what it should check, and no network that is served needs it")
     if any(argument.is_write for argument in schema.arguments[1:]):
         raise ValueError(f"{name} writes to more than its first argument")
-    seeded = torch.Tag.nondeterministic_seeded in operator.tags
-    if seeded and not TRAINING & {argument.name for argument in schema.arguments}:
-        raise ValueError(f"{name} answers by chance")
     return operator
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from handlers.arrays import Float32Array, Uint8Array
 from handlers.explain import METHOD, BoolArray, Float64Array, explain, most_parts
-from handlers.image import Float32Array, Uint8Array
 
 # Cells along each side: 32 pixels of the usual 224.
 GRID = 7

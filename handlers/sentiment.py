@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from handlers.arrays import Float32Array
 from handlers.attributions import Window, affordable_runs, attributions
 from handlers.base import BatchHandler
 from handlers.batching import run_in_batches
 from handlers.decoding import text_of
-from handlers.engine import Float32Array, softmax
+from handlers.engine import softmax
 from handlers.errors import NotSupported
 from handlers.explain import most_parts
 from handlers.metrics import TOKENISE, TOKENS, TRUNCATED

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from tokenizers import Encoding, Tokenizer
 
+from handlers.arrays import Float32Array
 from handlers.errors import TooLarge
 from handlers.settings import TextSettings
 from handlers.work import Work
 
-Float32Array = npt.NDArray[np.float32]
 T = TypeVar("T")
 
 

@@ -1,5 +1,6 @@
 """BatchHandler inside TorchServe's real worker: a bad request never touches its neighbours."""
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,9 @@ import numpy as np
 import pytest
 from ts.context import Context
 
-from handlers import responses
+from handlers import base, responses
 from handlers.base import BatchHandler
+from handlers.decoding import text_of
 from tests.handlers.shouter import GOOD, GOOD_BODY, NEIGHBOUR, NEIGHBOUR_BODY, Shouter, between, make_root, text
 from tests.handlers.worker import Part, Post, Worker
 
@@ -289,3 +291,13 @@ def test_an_empty_batch_gives_no_answers(tmp_path: Path) -> None:
     worker = Worker(handler, make_root(tmp_path))
     assert worker.predict() == []
     assert handler.handle([], Context("tiny", str(tmp_path), {}, 8, None, "0.12.0")) == []
+
+
+def test_the_handler_of_the_first_page_answers(tmp_path: Path) -> None:
+    """base.py begins with a whole handler, which a newcomer copies."""
+    page = str(base.__doc__)
+    source = textwrap.dedent(page[page.index("    class Lengths") : page.index("sentiment.py and food.py")])
+    names: dict[str, Any] = {"BatchHandler": BatchHandler, "text_of": text_of}
+    exec(source, names)
+    worker = Worker(names["Lengths"](), make_root(tmp_path))
+    assert [answer.value for answer in worker.predict(text("four"), text("a"))] == [{"length": 4}, {"length": 1}]

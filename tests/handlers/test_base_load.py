@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handlers import base
+from handlers import plan
 from handlers.base import BatchHandler
 from handlers.food import FoodHandler
 from handlers.sentiment import SentimentHandler
@@ -85,7 +85,7 @@ def test_the_workers_share_the_cores_unless_threads_are_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: Any, environ: dict[str, str], threads: int
 ) -> None:
     """pytorch/serve#2432, pytorch/serve#2023, pytorch/serve#1128, pytorch/serve#1138"""
-    monkeypatch.setattr(base, "available_cores", lambda: 8)
+    monkeypatch.setattr(plan, "available_cores", lambda: 8)
     monkeypatch.delenv("MARSMITH_WORKERS", raising=False)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from handlers.image import Float32Array, Uint8Array
+from handlers.arrays import Float32Array, Uint8Array
 from handlers.saliency import GRID, saliency
 
 LABELS = ("dark", "bright corner")
