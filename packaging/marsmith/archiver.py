@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import fcntl
-import gzip
 import json
 import os
 import re
-import shutil
-import tarfile
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, get_args
 
 from marsmith.errors import ArchiveError
-from marsmith.ground.files import atomic
 from marsmith.ground.untrusted import printable
 from marsmith.ground.values import name_fault, version_fault
 from marsmith.lint.entry import BUILT_IN_HANDLERS
 from marsmith.lint.findings import Finding, refuse
 from marsmith.mar.assumptions import WARN, record
 from marsmith.mar.collect import Sources
+from marsmith.mar.formats import ENDINGS, Format, alone, check_output, write_format
 from marsmith.mar.members import MANIFEST, Members, Source
 from marsmith.mar.neighbours import neighbours
-from marsmith.mar.writer import CHUNK_BYTES, open_source, write_archive
 from marsmith.recipe.manifest import ARCHIVER_VERSION, CREATED_ON
 
-Format = Literal["default", "zip-store", "tgz", "no-archive"]
 Lint = Literal["refuse", "warn"]
 
-ENDINGS: dict[str, str] = {"default": ".mar", "zip-store": ".mar", "tgz": ".tar.gz", "no-archive": ""}
 # The handlers that TorchServe brings: these names are no files.
 STOCK: dict[str, Sequence[str]] = {
     "python": BUILT_IN_HANDLERS,
@@ -43,9 +33,6 @@ STOCK: dict[str, Sequence[str]] = {
 }
 # What is safe as a file name; whether TorchServe can route it is for lint to say.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-# Weights hardly shrink: the highest levels cost minutes for a few bytes.
-GZIP_LEVEL = 6
-
 OptionalPath = Path | str | None
 
 
@@ -95,8 +82,8 @@ def archive(
     files = {what: Path(path) for what, path in named.items() if path}
     try:
         if output.parent.is_dir():
-            with _alone(output.parent):
-                _check_output(output, archive_format, force)
+            with alone(output.parent):
+                check_output(output, archive_format, force)
         members: dict[PurePosixPath, Source] = {
             **_collect(output, _handler_file(handler, runtime), files, extra_files),
             PurePosixPath(MANIFEST): _manifest(model_name, handler, version, runtime, files, record(assume, lint)),
@@ -105,7 +92,7 @@ def archive(
     except OSError as error:
         raise ArchiveError(f"{error.filename or output} cannot be read: {error.strerror or error}.") from None
     try:
-        size, count = _write(output, members, archive_format, force)
+        size, count = write_format(output, members, archive_format, force)
     except OSError as error:
         raise ArchiveError(f"The archive {output} cannot be written: {error.strerror or error}.") from None
     return Archived(output, size, count, warnings)
@@ -135,26 +122,6 @@ def _check_choices(runtime: str, archive_format: str, lint: str) -> None:
     ):
         if value not in choices:
             raise ArchiveError(f"There is no {what} {value!r}: use one of {', '.join(choices)}.")
-
-
-def _check_output(output: Path, archive_format: str, force: bool) -> None:
-    """Raise ArchiveError when the output would replace something that it may not."""
-    if not os.path.lexists(output):
-        return
-    if not force:
-        raise ArchiveError(f"{output} exists already: replace it with --force, or name another --export-path.")
-    if archive_format == "no-archive" and not _is_model_directory(output):
-        raise ArchiveError(
-            f"{output} is no model directory, which has a {MANIFEST}, so --force does not replace it: move it "
-            "away, or name another --export-path."
-        )
-
-
-def _is_model_directory(path: Path) -> bool:
-    """Whether nothing but a model is lost with the directory: an empty one holds nothing."""
-    if path.is_symlink() or not path.is_dir():
-        return False
-    return (path / MANIFEST).is_file() or not any(path.iterdir())
 
 
 def _handler_file(handler: str, runtime: str) -> Path | None:
@@ -222,80 +189,3 @@ def _lint(members: Members, what: str | None) -> list[Finding]:
     if what is not None:
         refuse(findings, what)
     return findings
-
-
-def _write(output: Path, members: Members, archive_format: str, force: bool) -> tuple[int, int]:
-    """Write the members in one of the formats. Returns the size in bytes and the number of members."""
-    if ENDINGS[archive_format] == ".mar":
-        count = len(write_archive(output, members, store=archive_format == "zip-store"))
-        return output.stat().st_size, count
-    output.parent.mkdir(parents=True, exist_ok=True)
-    if archive_format == "tgz":
-        _write_tgz(output, members)
-        return output.stat().st_size, len(members)
-    return _write_directory(output, members, force), len(members)
-
-
-def _in_order(members: Members) -> list[PurePosixPath]:
-    return sorted(members, key=lambda name: (str(name) == MANIFEST, str(name)))
-
-
-def _write_tgz(output: Path, members: Members) -> None:
-    """A tar file with one root directory, which TorchServe strips; no clock, owner or mode gets into it."""
-    root = output.name.removesuffix(ENDINGS["tgz"])
-    with (
-        atomic(output) as stream,
-        gzip.GzipFile(filename="", mode="wb", compresslevel=GZIP_LEVEL, fileobj=stream, mtime=0) as zipped,
-        tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as tar,
-    ):
-        for name in _in_order(members):
-            with open_source(members[name], name) as (reader, size):
-                entry = tarfile.TarInfo(f"{root}/{name}")
-                entry.size = size
-                tar.addfile(entry, reader)
-
-
-def _write_directory(output: Path, members: Members, force: bool) -> int:
-    """A directory that gets its name when it is whole; with `force` it replaces the model that has it then.
-
-    Returns the bytes of its files.
-    """
-    size = 0
-    with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as scratch:
-        tree = Path(scratch, "new")
-        for name in _in_order(members):
-            file = tree / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with open_source(members[name], name) as (reader, _), file.open("wb") as stream:
-                shutil.copyfileobj(reader, stream, CHUNK_BYTES)
-                size += stream.tell()
-                stream.flush()
-                os.fsync(stream.fileno())
-        with _alone(output.parent):
-            _check_output(output, "no-archive", force)
-            _swap(tree, output, Path(scratch, "old"))
-    return size
-
-
-def _swap(new: Path, output: Path, old: Path) -> None:
-    """Give the directory `new` its name; one that had it becomes `old`."""
-    try:
-        if os.path.lexists(output):
-            output.rename(old)
-        new.rename(output)
-    except BaseException:
-        if old.exists() and not os.path.lexists(output):
-            old.rename(output)
-        raise
-
-
-@contextmanager
-def _alone(directory: Path) -> Iterator[None]:
-    """No other build swaps its output in this directory meanwhile: for a moment of a swap the name is nobody's."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):  # not every network file system has locks
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

@@ -30,7 +30,7 @@ def test_the_wheel_holds_exactly_the_package_and_its_data(wheel: Path) -> None:
     expected = {
         f"marsmith/{file.relative_to(package)}"
         for file in package.rglob("*")
-        if file.suffix in {".py", ".xml", ".yaml"}
+        if file.suffix in {".py", ".xml", ".yaml"} or file.name == "py.typed"
     }
     expected |= {f"marsmith/_data/{file.relative_to(ROOT)}" for file in (ROOT / "handlers").rglob("*.py")}
     data = ("config.properties", "Dockerfile.arm64", "requirements-arm64.lock")

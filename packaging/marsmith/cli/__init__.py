@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 import sys
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from marsmith.cli import archiver, archives, deploy, image, serving, trust, tuning
-from marsmith.cli.console import err, escape, forgive_encodings
+from marsmith.cli.console import err, escape, forgive_encodings, out
 from marsmith.errors import MarsmithError
 from marsmith.torchserve.failures import FULL, no_room
 
@@ -18,8 +20,24 @@ app = typer.Typer(
     help="Build TorchServe archives that can be trusted, serve them and ask them.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        out.print(f"marsmith {version('marsmith')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Take the options that come before a command."""
+
+
 app.command()(archives.build)
 app.command(**archiver.COMMAND)(archiver.archive)
 for command in (

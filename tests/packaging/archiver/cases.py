@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from marsmith.archiver import ENDINGS
+from marsmith.mar.formats import ENDINGS
 from marsmith.mar.members import DIGESTS, MANIFEST, SIGNATURE
 from tests.packaging.archiver.packing import HANDLER
 

@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, example, given, settings
 from model_archiver.model_archiver_config import ModelArchiverConfig
 from model_archiver.model_packaging import generate_model_archive
 
-from marsmith.archiver import ENDINGS, archive
+from marsmith.archiver import archive
 from marsmith.errors import MarsmithError
+from marsmith.mar.formats import ENDINGS
 from marsmith.mar.members import MANIFEST
 from tests.packaging.archiver.cases import (
     CASES,

@@ -1,9 +1,11 @@
 """The command line: results on standard output, one sentence and exit code 1 for what a user can put right."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from marsmith.builder import Built
 from tests.packaging.ports import free_ports
 
 SENTENCE_TIMEOUT_S = 60
+ROOT = Path(__file__).parents[3]
 
 
 def marsmith(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -34,6 +37,19 @@ def test_every_command_explains_itself(command: str) -> None:
     result = marsmith(command, "--help")
     assert result.returncode == 0
     assert f"marsmith {command}" in result.stdout
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    result = marsmith("--version")
+    assert (result.returncode, result.stdout) == (0, f"marsmith {project['version']}\n")
+
+
+def test_a_shell_completes_commands() -> None:
+    asked = {"_MARSMITH_COMPLETE": "complete_bash", "COMP_WORDS": "marsmith ins", "COMP_CWORD": "1"}
+    command = [Path(sys.executable).with_name("marsmith")]
+    result = subprocess.run(command, env=os.environ | asked, capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["inspect"]
 
 
 def test_inspect_shows_a_card(sentiment_archive: Built) -> None:
