@@ -10,6 +10,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.figures import FIGURES
+from tests.tiers import BUILDING
 
 # A shell lets what it runs in the background ignore a terminal's signals, which children inherit; some tests send them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -31,6 +32,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     """Share the tests by file, in the order of the folders: tests/arm64 takes longest, so it begins first."""
     config.option.loadscopereorder = False
     return ByFile(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put what takes a fixture that builds archives into its tier, before `-m` chooses."""
+    for item in items:
+        if not BUILDING.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker("build")
 
 
 def pytest_configure(config: pytest.Config) -> None:

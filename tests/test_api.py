@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import marsmith
 from marsmith.errors import ArchiveError, MarsmithError
 from tests.tiny import sentiment_checkpoint, write_recipe
@@ -23,6 +25,7 @@ def test_importing_it_is_cheap() -> None:
     assert result.stdout.strip() == "[]"
 
 
+@pytest.mark.build
 def test_build_and_archive_are_the_commands(tmp_path: Path) -> None:
     built = marsmith.build(write_recipe(sentiment_checkpoint(tmp_path), name="tiny"), tmp_path / "store")
     assert built.path == tmp_path / "store/tiny.mar"

@@ -15,18 +15,21 @@ from marsmith.mar.members import DIGESTS, MANIFEST
 from marsmith.mar.writer import write_archive
 from marsmith.torchserve.worker import Worker, WorkerAnswer, WorkerRequest
 from tests.packaging.forgery import members, unpacked
+from tests.tiers import builds
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
 
 TEXT = WorkerRequest.raw(b"a great day at the beach", "text/plain")
 
 
 @pytest.fixture(scope="module")
+@builds
 def sentiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = sentiment_checkpoint(tmp_path_factory.mktemp("checkpoint"), model_type="roberta")
     return build(write_recipe(directory, name="sentiment", normalise="tweet"), tmp_path_factory.mktemp("store")).path
 
 
 @pytest.fixture(scope="module")
+@builds
 def food(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = food_checkpoint(tmp_path_factory.mktemp("checkpoint"))
     return build(write_recipe(directory, name="food", task="food"), tmp_path_factory.mktemp("store")).path
@@ -42,6 +45,7 @@ def body(answer: WorkerAnswer) -> Any:
     return json.loads(answer.body)
 
 
+@pytest.mark.slow
 def test_one_bad_request_leaves_its_neighbours_alone(worker: Worker) -> None:
     """pytorch/serve#1230, pytorch/serve#2121, pytorch/serve#2853."""
     alone = worker.predict([TEXT])[0]
@@ -109,6 +113,7 @@ def test_a_model_that_cannot_load_says_why(sentiment: Path, tmp_path: Path) -> N
         pass
 
 
+@pytest.mark.slow
 def test_a_slow_start_has_the_start_ups_timeout(tmp_path: Path) -> None:
     """pytorch/serve#3261: a warm-up may take longer than an answer."""
     handler = b"import time\ntime.sleep(2)\n\n\ndef handle(data, context):\n    return data and ['ok'] * len(data)\n"

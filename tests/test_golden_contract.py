@@ -18,6 +18,7 @@ from marsmith.mar.members import DIGESTS, GOLDEN, MANIFEST
 from marsmith.mar.writer import write_archive
 from marsmith.torchserve.worker import Worker, WorkerRequest
 from tests.packaging.forgery import members, unpacked
+from tests.tiers import builds
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
 
 TWEETS = (
@@ -29,6 +30,7 @@ TWEETS = (
 
 
 @pytest.fixture(scope="module")
+@builds
 def sentiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = sentiment_checkpoint(tmp_path_factory.mktemp("checkpoint"), model_type="roberta")
     samples = [{"text": text} for text in TWEETS]
@@ -72,6 +74,7 @@ def test_the_handler_answers_tweets_as_the_checkpoint_does(sentiment: Path) -> N
     assert outcomes[2].prediction.body["truncated"]
 
 
+@pytest.mark.build
 def test_the_handler_answers_pictures_as_the_checkpoint_does(food_recipe: Path, tmp_path: Path) -> None:
     """The build itself would have refused a difference; what it wrote is asked again."""
     outcomes = replay.in_worker(build(food_recipe, tmp_path).path)
@@ -110,6 +113,7 @@ def test_a_wrong_normalisation_is_caught(sentiment: Path, tmp_path: Path) -> Non
     assert not outcomes[0].ok
 
 
+@pytest.mark.build
 def test_an_archive_that_answers_otherwise_is_never_built(
     food_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +131,7 @@ def test_an_archive_that_answers_otherwise_is_never_built(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.build
 def test_a_recipe_that_refuses_long_texts_is_tested_with_short_ones(tmp_path: Path) -> None:
     sentiment_checkpoint(tmp_path)
     built = build(write_recipe(tmp_path, long_text="error"), tmp_path / "store")
@@ -187,6 +192,7 @@ def test_a_test_changes_nothing_of_the_archive(sentiment: Path, tmp_path: Path) 
     assert list(tmp_path.iterdir()) == [copy]
 
 
+@pytest.mark.build
 def test_golden_requests_hold_the_paths_of_the_recipe_alone(food_recipe: Path, tmp_path: Path) -> None:
     files = dict(unpacked(build(food_recipe, tmp_path).path.read_bytes()))
     for name, content in files.items():

@@ -6,6 +6,7 @@ import sys
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -56,6 +57,7 @@ def imported(*modules: str) -> set[str]:
     return {canonicalize_name(owner) for name in found for owner in owners.get(name, ())}
 
 
+@pytest.mark.slow
 def test_what_runs_in_the_container_imports_nothing_else() -> None:
     entry, health = imported("marsmith.container.entrypoint"), imported("marsmith.container.health")
     handlers = imported("handlers.sentiment", "handlers.food", "handlers.text", "handlers.image", "handlers.engine")

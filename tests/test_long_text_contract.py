@@ -20,6 +20,7 @@ from marsmith.recipe.checkpoint import resolve
 from marsmith.recipe.manifest import model_config
 from marsmith.recipe.recipe import Recipe
 from marsmith.torchserve.worker import Worker, WorkerRequest
+from tests.tiers import builds
 from tests.tiny import MAX_TOKENS, SENTIMENTS, food_checkpoint, sentiment_checkpoint, write_recipe
 
 TEXTS = (
@@ -48,6 +49,7 @@ def reference(recipe: Path) -> Ask:
 
 
 @pytest.fixture(scope="module")
+@builds
 def archive(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(recipe, tmp_path_factory.mktemp("store")).path
 

@@ -27,6 +27,7 @@ from marsmith.recipe.recipe import Recipe
 from marsmith.torchserve.configuration import HOST
 from marsmith.torchserve.server import Server
 from tests.packaging.ports import free_ports
+from tests.tiers import builds
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
 
 TIMEOUT_S = 60
@@ -45,6 +46,7 @@ def recipes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
+@builds
 def server(recipes: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     store = tmp_path_factory.mktemp("store")
     with Server([build(recipe, store).path for recipe in recipes.values()], free_ports()) as running:
@@ -190,6 +192,7 @@ def test_what_cannot_be_explained_is_one_sentence(
     assert not list(tmp_path.glob("*.png"))
 
 
+@pytest.mark.build
 def test_the_recipe_decides_whether_an_archive_explains(recipes: dict[str, Path], tmp_path: Path) -> None:
     for name, runs in (("why", EXPLAIN_RUNS), ("plain", 0)):
         archive = build(recipes[name], tmp_path).path

@@ -23,7 +23,11 @@ from marsmith.mar.verify import verify
 from marsmith.mar.writer import write_archive
 from marsmith.recipe.tasks import TASKS, TaskName
 from marsmith.torchserve.worker import Worker, WorkerRequest
+from tests.tiers import builds
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
+
+pytestmark = pytest.mark.build
+
 
 # Adds up numbers, with hooks that fail on demand.
 ADDER = """
@@ -80,6 +84,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+@builds
 def archive(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(recipe, tmp_path_factory.mktemp("store")).path
 

@@ -26,6 +26,7 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_one_thread")
 def test_a_thousand_texts_and_two_hundred_pictures(tmp_path: Path) -> None:
     texts = parity.sample(variety.texts(parity.TEXTS), None)
@@ -38,6 +39,7 @@ def test_a_thousand_texts_and_two_hundred_pictures(tmp_path: Path) -> None:
         assert parity.is_ok(name, one)
 
 
+@pytest.mark.slow
 def test_the_inputs_are_of_many_kinds_and_always_the_same() -> None:
     texts, pictures = variety.texts(300), variety.pictures(44)
     assert (texts, pictures) == (variety.texts(300), variety.pictures(44))

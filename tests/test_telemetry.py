@@ -15,6 +15,7 @@ HOMES = ("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STAT
 SILENCERS = ("CI", "GITHUB_ACTIONS", "ORT_DISABLE_TELEMETRY", "PYTEST_CURRENT_TEST")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["handlers.engine", "marsmith.network.export"])
 def test_a_run_leaves_nothing_in_the_home(module: str, tmp_path: Path) -> None:
     environ = {name: value for name, value in os.environ.items() if name not in SILENCERS}

@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from marsmith.builder import build
+from tests.tiers import builds
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
 
 
 @pytest.fixture(scope="session")
+@builds
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model store with both models."""
     home = tmp_path_factory.mktemp("store")

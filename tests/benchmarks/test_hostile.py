@@ -43,6 +43,7 @@ def test_a_number_is_the_same_request_in_every_run(task: str) -> None:
     assert one.case(1) != Generator(task, 8).case(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["sentiment", "food"])
 def test_every_kind_of_request_is_made_and_every_batch_has_a_good_one(task: str) -> None:
     batches = list(Generator(task, 7).batches(2000))

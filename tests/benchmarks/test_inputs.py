@@ -106,6 +106,7 @@ def test_the_real_shapes_need_what_is_known_of_them() -> None:
     assert DEIT_SMALL.flops() == pytest.approx(2 * 4.6e9, rel=0.08)
 
 
+@pytest.mark.slow
 def test_the_limit_is_measured_for_both_precisions() -> None:
     found = peaks(threads=1)
     assert set(found) == {"fp32", "int8"}

@@ -37,6 +37,7 @@ def bodies(tmp_path: Path) -> list[Path]:
     return files
 
 
+@pytest.mark.slow
 def test_a_closed_loop_records_every_answer_beside_its_input(bodies: list[Path]) -> None:
     with slow_server(0.01) as server:
         found = run(plan(server.port, bodies, clients=2))
@@ -56,6 +57,7 @@ def test_a_closed_loop_goes_on_until_it_has_answers_enough(bodies: list[Path]) -
     assert found.seconds >= 5 * 0.05
 
 
+@pytest.mark.slow
 def test_refused_requests_are_failures_and_no_answers(bodies: list[Path]) -> None:
     with slow_server(0.01, fail_every=2) as server:
         found = run(plan(server.port, bodies))
@@ -72,6 +74,7 @@ def test_a_server_that_is_gone_is_a_failure_and_not_the_end_of_the_generator(bod
     assert set(found.statuses) == {str(NO_ANSWER)}
 
 
+@pytest.mark.slow
 def test_who_arrives_at_a_busy_server_waits_from_the_moment_of_arrival(bodies: list[Path]) -> None:
     """40 arrivals in a second at a server of 20 a second: the last is done after 2 s at least, and waited for 1 s.
 
@@ -99,6 +102,7 @@ def test_throughput_counts_by_the_time_inside_the_window_and_latency_by_the_mome
     assert found.failed == 1
 
 
+@pytest.mark.slow
 def test_the_generator_is_a_process_of_its_own(bodies: list[Path], tmp_path: Path) -> None:
     found_file, plan_file = tmp_path / "outcome.json", tmp_path / "plan.json"
     with slow_server(0.01) as server:

@@ -52,6 +52,7 @@ def test_data_are_read_with_their_labels(tmp_path: Path) -> None:
     assert read_images(tmp_path / "list.txt") == Labelled([b"1"], [3])
 
 
+@pytest.mark.slow
 def test_a_starter_is_built_in_both_precisions_and_asked(tmp_path: Path) -> None:
     """The real archives, a few pictures of one colour each: whether they are apples is not what this is about."""
     for shade in range(0, 250, 50):

@@ -10,6 +10,7 @@ from tests import tiny
 from tests.handlers.shouter import Shouter, make_root
 from tests.handlers.transformers_reference import Reference
 from tests.handlers.worker import Worker
+from tests.tiers import builds
 
 NUTRITION = """label,food,energy_kcal,protein_g,serving_g,source,source_id
 ramen,"Soup, ramen",63,3.5,240,USDA,1
@@ -44,6 +45,7 @@ def image_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+@builds
 def text_roots(text_checkpoints: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Unpacked archives by model type; the RoBERTa one normalises tweets."""
     out = tmp_path_factory.mktemp("text-archives")
@@ -67,6 +69,7 @@ def reference(references: dict[str, Reference], request: pytest.FixtureRequest) 
 
 
 @pytest.fixture(scope="session")
+@builds
 def image_root(image_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An unpacked archive with a nutrition table."""
     (image_checkpoint / "nutrition.csv").write_text(NUTRITION, encoding="utf-8")

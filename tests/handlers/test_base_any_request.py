@@ -57,6 +57,7 @@ ANY_POST = st.one_of(
 V2_KEYS = {"model_name", "model_version", "id", "outputs"}
 
 
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None)
 @given(posts=st.lists(ANY_POST, min_size=1, max_size=4))
 def test_any_requests_are_answered_and_leave_their_neighbours_alone(shared_worker: Worker, posts: list[Post]) -> None:

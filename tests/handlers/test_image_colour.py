@@ -197,6 +197,7 @@ def test_a_profile_that_cannot_be_used_is_ignored(name: str, capfd: pytest.Captu
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", [SWAPPED, P3, CMYK, grey_profile(1.8)], ids=["swapped", "P3", "CMYK", "grey"])
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())

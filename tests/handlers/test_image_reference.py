@@ -23,6 +23,7 @@ from tests.handlers.pictures import (
 )
 from tests.handlers.test_image_colour import INKS
 from tests.handlers.worker import Post, Worker
+from tests.tiers import builds
 from tests.tiny import DISHES, food_checkpoint, write_recipe
 
 P3, SRGB = rgb_profile(P3_PRIMARIES), rgb_profile()
@@ -81,6 +82,7 @@ PROCESSORS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module", params=PROCESSORS)
+@builds
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Worker, ImageReference]:
     """The same checkpoint in a worker, and as marsmith's reference."""
     directory = food_checkpoint(tmp_path_factory.mktemp("checkpoint"), processor=PROCESSORS[request.param])

@@ -171,6 +171,7 @@ def test_every_operator_that_is_allowed_exists() -> None:
     assert sorted(OPERATORS - known) == []
 
 
+@pytest.mark.slow
 def test_no_operator_that_is_left_makes_text_or_answers_by_chance(tmp_path: Path) -> None:
     """Of all overloads that this version of torch has of the packets that are allowed."""
     accepted = []

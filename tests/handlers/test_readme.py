@@ -14,6 +14,9 @@ from marsmith.lint import lint_recipe
 from marsmith.torchserve.worker import Worker, WorkerRequest
 from tests.tiny import sentiment_checkpoint
 
+pytestmark = pytest.mark.build
+
+
 README = Path(__file__).parents[2] / "README.md"
 TEXTS = ("What a great day at the beach!", "no, just no. the coffee is cold " * 10, "ok")
 

@@ -68,6 +68,7 @@ ODD = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [*SCRIPTS.values(), *ODD.values()], ids=[*SCRIPTS, *ODD])
 def test_the_answer_is_that_of_the_tokenizer_and_network_for_the_same_string(reference: Reference, text: str) -> None:
     """pytorch/serve#821, pytorch/serve#1922"""
@@ -130,6 +131,7 @@ def test_a_surrogate_pair_spelt_in_json_is_its_character(reference: Reference) -
     assert escaped.value["scores"] == pytest.approx(plain.value["scores"], abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["a", "great day ", "😀", "\n@alice http://x.y "])
 def test_a_body_of_a_megabyte_is_answered_and_one_byte_more_is_refused(reference: Reference, unit: str) -> None:
     """kserve/kserve#3450"""

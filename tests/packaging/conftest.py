@@ -8,6 +8,7 @@ import pytest
 from marsmith.builder import Built, build
 from marsmith.torchserve.server import Server
 from tests.packaging.ports import free_ports
+from tests.tiers import builds
 from tests.tiny import food_checkpoint, sentiment_checkpoint, write_recipe
 
 NUTRITION = (
@@ -32,11 +33,13 @@ def food_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+@builds
 def sentiment_archive(sentiment_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Built:
     return build(sentiment_recipe, tmp_path_factory.mktemp("store"))
 
 
 @pytest.fixture(scope="session")
+@builds
 def food_archive(food_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Built:
     return build(food_recipe, tmp_path_factory.mktemp("store"))
 

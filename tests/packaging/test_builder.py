@@ -124,6 +124,7 @@ def test_nutrition_is_told_for_a_serving_too(food_archive: Built) -> None:
     assert entry["per_serving"].keys() == entry["per_100g"].keys()
 
 
+@pytest.mark.build
 @pytest.mark.parametrize("model_type", ["bert", "roberta"])
 def test_the_packed_graph_agrees_with_the_checkpoint(tmp_path: Path, model_type: Literal["bert", "roberta"]) -> None:
     sentiment_checkpoint(tmp_path, model_type=model_type)
@@ -132,6 +133,7 @@ def test_the_packed_graph_agrees_with_the_checkpoint(tmp_path: Path, model_type:
     assert 0 <= built.parity < TOLERANCE
 
 
+@pytest.mark.build
 def test_a_graph_that_disagrees_is_never_packed(sentiment_recipe: Path, tmp_path: Path, monkeypatch: Any) -> None:
     from marsmith.network import text_reference
 
@@ -197,6 +199,7 @@ def test_weights_that_are_missing_are_not_made_up(tmp_path: Path) -> None:
         build(write_recipe(tmp_path, name="m", task="sentiment", checkpoint="."), tmp_path / "out")
 
 
+@pytest.mark.build
 def test_too_few_labels_are_refused(tmp_path: Path) -> None:
     food_checkpoint(tmp_path, labels=("a", "b", "c"))
     recipe = write_recipe(tmp_path, name="m", task="food", checkpoint=".", labels=["a", "b"])

@@ -112,6 +112,7 @@ def test_a_piece_fits_its_bounding_sphere_and_has_a_colour(name: str) -> None:
     assert colour.max() <= 1
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_picture_each_time() -> None:
     scene = replace(SCENES["orange"], count=12, half=3.0)
     first, again, other = (np.asarray(picture(scene, 24, seed)) for seed in (1, 1, 2))

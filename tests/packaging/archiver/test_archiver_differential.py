@@ -117,6 +117,7 @@ def manifest(members: Mapping[str, bytes]) -> dict[str, Any]:
     return value | {"createdOn": None}
 
 
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(CASES)
 @example(

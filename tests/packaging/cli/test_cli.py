@@ -86,6 +86,7 @@ def test_inspect_reads_archives_that_others_made(tmp_path: Path) -> None:
 FREE = "free"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -111,6 +112,7 @@ def test_a_port_in_use_is_named_before_anything_starts(sentiment_archive: Built)
         assert f"Port {port} cannot be used" in sentence(marsmith("serve", sentiment_archive.path, "--port", port))
 
 
+@pytest.mark.build
 def test_an_output_that_is_a_file_is_one_sentence(sentiment_recipe: Path, tmp_path: Path) -> None:
     (tmp_path / "store").write_text("")
     message = sentence(marsmith("build", sentiment_recipe, "-o", tmp_path / "store"))

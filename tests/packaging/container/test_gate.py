@@ -144,6 +144,7 @@ def test_a_changed_model_is_refused_with_the_reason(url: str, tree: Path, behind
     assert [path for method, path, *_ in behind.asked if method == "POST"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked",
     [
@@ -170,6 +171,7 @@ def test_a_path_without_a_model_is_424_and_a_long_body_413(url: str, tmp_path: P
     assert [path for method, path, *_ in behind.asked if method == "POST"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunked", [True, False])
 def test_requests_and_answers_pass_as_they_are(url: str, tree: Path, behind: TorchServe, chunked: bool) -> None:
     load(url, tree)
@@ -211,6 +213,7 @@ def test_nothing_else_of_torchserve_is_reached(
     assert len(behind.asked) == before
 
 
+@pytest.mark.slow
 def test_a_redirect_is_not_followed(url: str, tree: Path, behind: TorchServe) -> None:
     load(url, tree, "away")
     answer = requests.post(f"{url}/models/away/invoke", b"text", timeout=TIMEOUT_S, allow_redirects=False)

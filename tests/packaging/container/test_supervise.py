@@ -70,6 +70,7 @@ def test_it_ends_with_the_server_and_not_well(start: Start, tmp_path: Path) -> N
     assert "ended by itself, with exit code 0" in output
 
 
+@pytest.mark.slow
 def test_sigterm_waits_for_a_worker_that_works_and_ends_well(start: Start, tmp_path: Path) -> None:
     (tmp_path / "busy").touch()
     process = start()
@@ -85,6 +86,7 @@ def test_sigterm_waits_for_a_worker_that_works_and_ends_well(start: Start, tmp_p
     assert not any(alive(one) for one in served)
 
 
+@pytest.mark.slow
 def test_sigterm_waits_for_what_is_queued(start: Start, tmp_path: Path) -> None:
     (tmp_path / "queued").write_text("2")
     process = start()
@@ -96,6 +98,7 @@ def test_sigterm_waits_for_what_is_queued(start: Start, tmp_path: Path) -> None:
     assert process.wait(timeout=TIMEOUT_S) == 0
 
 
+@pytest.mark.slow
 def test_draining_has_an_end(start: Start, tmp_path: Path) -> None:
     (tmp_path / "queued").write_text("2")
     process = start(0.5)

@@ -35,6 +35,7 @@ def asked(body: bytes, content_type: str, **others: Any) -> dict[str, Any]:
     return {"EndpointName": NAME, "Accept": JSON, "Body": body, "ContentType": content_type, **others}
 
 
+@pytest.mark.slow
 def test_texts_and_files_are_sent_as_what_they_are(cloud: Cloud, aws: Aws, tmp_path: Path) -> None:
     (tmp_path / "one.json").write_bytes(b'{"instances": ["a"]}')
     (tmp_path / "two.txt").write_text("b")
@@ -103,6 +104,7 @@ def test_a_file_that_cannot_be_read_fails_alone(aws: Aws, tmp_path: Path) -> Non
     assert (prediction.status, prediction.message) == (NOT_SENT, "The file cannot be read: No such file or directory.")
 
 
+@pytest.mark.slow
 def test_a_model_of_several_is_found_by_its_name(cloud: Cloud, aws: Aws, tarball: Path) -> None:
     endpoint = Endpoint(name=NAME, bucket=BUCKET)
     made = wanted(tarball, multi_model=True)

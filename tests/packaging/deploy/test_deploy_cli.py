@@ -35,6 +35,7 @@ def config(tarball: Path, tmp_path: Path) -> str:
     return str(file)
 
 
+@pytest.mark.slow
 def test_from_plan_to_down(cloud: Cloud, config: str) -> None:
     plan = json.loads(run("plan", "--config", config, "--json")[1])
     assert [one["operation"] for one in plan["calls"]] == [
@@ -94,6 +95,7 @@ def test_no_boto3(config: str, monkeypatch: pytest.MonkeyPatch) -> None:
         run("plan", "--config", config)
 
 
+@pytest.mark.slow
 def test_credentials_are_never_printed(
     cloud: Cloud, config: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -81,6 +81,7 @@ def test_one_that_is_never_shown_is_taken_back(cloud: Cloud, late: Late, tarball
     assert cloud.contents() == NOTHING
 
 
+@pytest.mark.slow
 def test_one_that_is_lost_from_sight_for_a_moment_is_not_gone(
     cloud: Cloud, aws: Aws, tarball: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +111,7 @@ def test_an_update_that_is_not_shown_yet_is_not_one_that_failed(
     assert cloud.contents() == names(new) | {"objects": names(new)["objects"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("operation", "message"),
     [
@@ -129,6 +131,7 @@ def test_what_is_not_shown_to_sagemaker_yet_is_asked_for_again(
     assert cloud.contents() == names(made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("operation", "message", "changed"),
     [
@@ -157,6 +160,7 @@ def test_what_never_comes_is_said_and_taken_back(cloud: Cloud, late: Late, tarba
     assert cloud.contents() == NOTHING
 
 
+@pytest.mark.slow
 def test_another_refusal_is_not_repeated(cloud: Cloud, late: Late, tarball: Path) -> None:
     late.refuse("CreateModel", 1000, "1 validation error detected")
     with pytest.raises(DeployError, match="1 validation error detected"):
@@ -177,6 +181,7 @@ def test_a_bucket_or_a_role_of_a_moment_ago_is_found(
     assert cloud.contents() == names(made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("listing", ["ListModels", "ListEndpointConfigs"])
 def test_what_is_there_and_not_shown_is_not_made_twice(
     listing: str, cloud: Cloud, aws: Aws, tarball: Path, monkeypatch: pytest.MonkeyPatch
@@ -194,6 +199,7 @@ def test_what_is_there_and_not_shown_is_not_made_twice(
     assert cloud.contents() == names(made)
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_turns_up_is_used_where_it_is_ours_and_never_deleted(
     cloud: Cloud, aws: Aws, tarball: Path
 ) -> None:
@@ -212,6 +218,7 @@ def test_an_endpoint_that_turns_up_is_used_where_it_is_ours_and_never_deleted(
         assert cloud.contents()["endpoints"] == [NAME]
 
 
+@pytest.mark.slow
 def test_what_was_made_and_is_not_shown_is_taken_back_all_the_same(cloud: Cloud, late: Late, tarball: Path) -> None:
     late.refuse("DeleteModel", FEW_LOOKS, NOT_FOUND)
     late.refuse("DeleteEndpointConfig", FEW_LOOKS, NOT_FOUND)

@@ -78,6 +78,7 @@ def test_the_log_group_is_named(cloud: Cloud, aws: Aws) -> None:
     assert [one.split(":")[0] for one in down(aws).left] == [f"the log group {group}"]
 
 
+@pytest.mark.slow
 def test_an_endpoint_of_somebody_else_stays(cloud: Cloud, aws: Aws, tarball: Path) -> None:
     up(aws, wanted(tarball))
     cloud.backend.endpoints[NAME].tags = []

@@ -96,6 +96,7 @@ def test_an_update_that_fails_leaves_what_served(cloud: Cloud, aws: Aws, tarball
     assert cloud.contents() == names(old)
 
 
+@pytest.mark.slow
 def test_a_failed_endpoint_of_an_earlier_run_is_made_anew(cloud: Cloud, aws: Aws, tarball: Path) -> None:
     made = wanted(tarball)
     up(aws, made)
@@ -174,6 +175,7 @@ def test_a_network_that_breaks_while_sagemaker_works_takes_nothing_back(
     assert cloud.contents() == names(made)
 
 
+@pytest.mark.slow
 def test_an_upload_that_is_refused_is_one_sentence(cloud: Cloud, tarball: Path) -> None:
     aws = Aws()
     aws.client("s3").meta.events.register("before-call.s3.PutObject", denied)

@@ -22,6 +22,7 @@ from marsmith.network.precision import compare
 from marsmith.recipe.calibration import calibration
 from marsmith.recipe.checkpoint import resolve
 from marsmith.recipe.recipe import AccuracyLimits, Recipe
+from tests.tiers import builds
 from tests.tiny import CORPUS, food_checkpoint, sentiment_checkpoint, write_recipe
 
 TEXTS = [f"{text} {word}" for text in CORPUS for word in ("again", "today", "😀", "http", "i am tired", "never", "so")]
@@ -40,6 +41,7 @@ def recipe_with(directory: Path, limits: Mapping[str, Any] = LOOSE, **keys: Any)
 
 
 @pytest.fixture(scope="module")
+@builds
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     directory = tmp_path_factory.mktemp("int8")
     return build(recipe_with(directory), directory / "out")
@@ -133,6 +135,7 @@ def test_two_builds_give_the_same_bytes(built: Built, tmp_path: Path) -> None:
     assert again.path.read_bytes() == built.path.read_bytes()
 
 
+@pytest.mark.build
 def test_a_network_too_far_from_the_checkpoint_is_not_packed(tmp_path: Path) -> None:
     recipe = recipe_with(tmp_path, LOOSE | {"max_probability_change": 0})
     with pytest.raises(AccuracyError, match=r"accuracy\.max_probability_change to what you can accept") as caught:
@@ -153,6 +156,7 @@ def test_the_provenance_names_what_it_was_compared_on(tmp_path: Path) -> None:
     assert [body for _, body in calibration(food)] == [b"x", b"x"]
 
 
+@pytest.mark.build
 def test_an_image_that_is_none_is_named(tmp_path: Path) -> None:
     directory = food_checkpoint(tmp_path / "food")
     (directory / "photos").mkdir()
@@ -192,6 +196,7 @@ def test_a_forged_accuracy_is_not_shown(built: Built, tmp_path: Path, numbers: d
     assert inspect(forged).accuracy == {}
 
 
+@pytest.mark.build
 def test_a_network_that_pytorch_runs_has_no_int8(tmp_path: Path) -> None:
     """FNet's graph is not exported, so there is nothing to quantise."""
     directory = sentiment_checkpoint(tmp_path, "fnet")

@@ -211,6 +211,7 @@ def test_the_serial_number_follows_the_content(recipe: Recipe, checkpoint: Check
     assert one != other
 
 
+@pytest.mark.slow
 def test_another_machine_writes_the_same_bytes(sentiment_recipe: Path, tmp_path: Path) -> None:
     """Another directory, user, time zone, locale, hash seed and working directory."""
     clone = Path(shutil.copytree(sentiment_recipe.parent, tmp_path / "zebulon"))

@@ -89,6 +89,7 @@ def test_a_checkpoint_says_which_file_is_none(tmp_path: Path, name: str, kind: s
         resolve(Recipe.load(write_recipe(tmp_path, allow_pickle=True)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json", "preprocessor_config.json"])
 def test_settings_too(tmp_path: Path, name: str) -> None:
     sentiment_checkpoint(tmp_path)
@@ -99,6 +100,7 @@ def test_settings_too(tmp_path: Path, name: str) -> None:
     assert "run git lfs pull" in finding.message
 
 
+@pytest.mark.slow
 @every_kind
 def test_a_samples_image(tmp_path: Path, kind: str) -> None:
     content, says = KINDS[kind]
@@ -117,6 +119,7 @@ def test_a_nutrition_table(tmp_path: Path, kind: str) -> None:
         read_table(tmp_path / "n.csv")
 
 
+@pytest.mark.build
 def test_inputs_that_accuracy_is_measured_on(tmp_path: Path) -> None:
     food_checkpoint(tmp_path)
     (tmp_path / "photos").mkdir()
@@ -161,6 +164,7 @@ def test_lint_of_an_archive_that_was_packed_so(tmp_path: Path) -> None:
     assert "HTML page" in found["model.onnx"]
 
 
+@pytest.mark.build
 def test_a_sample_outside_the_recipes_directory_is_never_read(tmp_path: Path) -> None:
     """It would travel in the archive, whatever it is."""
     secret = tmp_path / "secret.png"

@@ -21,6 +21,7 @@ def lock(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_good_image_passes(tmp_path: Path, lock: Path) -> None:
     image = docker_archive(tmp_path / "image.tar", good())
     result = marsmith("image", "check", image, "--static", "--lock", lock)
@@ -30,6 +31,7 @@ def test_a_good_image_passes(tmp_path: Path, lock: Path) -> None:
     assert "✗" not in result.stdout
 
 
+@pytest.mark.slow
 def test_json_says_it_all(tmp_path: Path, lock: Path) -> None:
     image = oci_archive(tmp_path / "image.tar", good(), {"usr/bin/su": Member(b"1234", 0o4755)})
     result = marsmith("image", "check", image, "--static", "--lock", lock, "--json")
@@ -43,6 +45,7 @@ def test_json_says_it_all(tmp_path: Path, lock: Path) -> None:
     assert one["where"] == ["usr/bin/su"]
 
 
+@pytest.mark.slow
 def test_what_is_no_image_is_one_sentence(tmp_path: Path) -> None:
     assert "There is no image" in sentence(marsmith("image", "check", tmp_path / "no.tar", "--static"))
     (tmp_path / "text").write_text("text")

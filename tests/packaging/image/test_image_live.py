@@ -193,6 +193,7 @@ def inside(tmp_path: Path, label: str, end: str = "drain") -> list[str]:
     return [sys.executable, str(tmp_path / "server.py"), label, end]
 
 
+@pytest.mark.slow
 def test_a_chroot_is_asked_in_a_namespace_of_its_own(tmp_path: Path, buildah: Tool) -> None:
     archive, steps = small_archive(tmp_path / "m.mar"), list[str]()
     run = observe_chrooted(buildah, "localhost/m", inside(tmp_path, "good"), HEALTH, [archive], progress=steps.append)
@@ -205,6 +206,7 @@ def test_a_chroot_is_asked_in_a_namespace_of_its_own(tmp_path: Path, buildah: To
     assert '"rm", "working-container"' in record[-1]
 
 
+@pytest.mark.slow
 def test_a_chroot_that_answers_otherwise_and_one_that_does_not_start(tmp_path: Path, buildah: Tool) -> None:
     archive = small_archive(tmp_path / "m.mar")
     run = observe_chrooted(buildah, "m", inside(tmp_path, "bad"), HEALTH, [archive])

@@ -101,6 +101,7 @@ def test_the_entry_point_is_judged(name: str) -> None:
     assert codes(lint_with({"handler.py": code})) == expected
 
 
+@pytest.mark.slow
 def test_torchserves_own_loader_takes_exactly_what_has_no_finding(tmp_path: Path) -> None:
     folders: dict[str, str] = {}
     for number, (name, (code, _)) in enumerate(ENTRIES.items()):

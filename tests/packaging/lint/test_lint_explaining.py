@@ -8,6 +8,9 @@ from marsmith.lint import lint_recipe
 from tests.packaging.lint.test_lint_own_handler import HANDLER, custom, refusal
 from tests.packaging.lint.trees import codes, only
 
+pytestmark = pytest.mark.slow
+
+
 BASE = "from handlers.base import BatchHandler"
 METHOD = "    def explain(self, instance):\n        return {}\n"
 

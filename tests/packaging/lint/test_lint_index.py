@@ -49,6 +49,7 @@ def test_requirements_that_exist_for_aarch64_have_no_finding(simple: Path) -> No
     assert lint_index("pure==1.0\narm==2.0 # why\nold-arm\n") == []
 
 
+@pytest.mark.slow
 def test_the_one_that_is_missing_is_named(simple: Path) -> None:
     """pytorch/serve#2713: TorchServe says only that the installation failed."""
     findings = lint_index("pure==1.0\nintel==3.0\narm==9.9\n")

@@ -58,12 +58,14 @@ def test_a_custom_recipe_without_samples_would_be_tested_by_nothing(tmp_path: Pa
     assert "nothing would test the archive. Add [[samples]]" in refusal(recipe, tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_a_handler_over_a_checkpoint_has_probes(tmp_path: Path) -> None:
     sentiment_checkpoint(tmp_path)
     finding = only(lint_recipe(custom(tmp_path, task="sentiment", checkpoint=".", samples=[])), "M606")
     assert (finding.severity, "only built-in probes" in finding.message) == ("warning", True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "finding", "where"),
     [
@@ -82,6 +84,7 @@ def test_the_file_is_linted_as_any_handler_is(tmp_path: Path, code: str, finding
     assert f"{finding} {where}" in refusal(recipe, tmp_path / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "name"),
     [
@@ -101,6 +104,7 @@ def test_a_module_among_the_extra_files_is_imported_by_another_name(tmp_path: Pa
     assert lint_recipe(recipe) == []
 
 
+@pytest.mark.slow
 def test_a_remedy_names_the_keys_of_the_recipe(tmp_path: Path) -> None:
     """There is no requirements.txt to be written in."""
     remedy = only(lint_recipe(custom(tmp_path, "import lexicon.words\n" + HANDLER)), "M107").remedy
@@ -123,6 +127,7 @@ def test_a_checkpoint_that_is_not_whole_is_an_error_of_its_own(tmp_path: Path) -
         build(recipe, tmp_path / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["tokenizers.py", "numpy.py", "json.py", "ts.py"])
 def test_a_handler_that_hides_a_package_is_refused(tmp_path: Path, file: str) -> None:
     assert only(lint_recipe(custom(tmp_path, file=file)), "M108").where == file
@@ -149,6 +154,7 @@ def test_the_checkpoint_is_looked_at_although_the_handler_is_missing(tmp_path: P
     assert codes(lint_recipe(recipe)) == ["M601", "M605"]
 
 
+@pytest.mark.slow
 def test_a_package_that_only_this_machine_has_must_be_required(tmp_path: Path) -> None:
     """It is installed here, so every test passes here: TorchServe's worker fails elsewhere."""
     code = "import safetensors.numpy\n" + HANDLER
@@ -158,6 +164,7 @@ def test_a_package_that_only_this_machine_has_must_be_required(tmp_path: Path) -
     assert lint_recipe(custom(tmp_path, code, requirements=[pin])) == []
 
 
+@pytest.mark.slow
 def test_what_the_handlers_of_marsmith_need_must_be_required_too(tmp_path: Path) -> None:
     code = "from handlers.text import TextEncoder\n" + HANDLER
     finding = only(lint_recipe(custom(tmp_path, code)), "M607")
@@ -165,11 +172,13 @@ def test_what_the_handlers_of_marsmith_need_must_be_required_too(tmp_path: Path)
     assert lint_recipe(custom(tmp_path, code, requirements=[f"tokenizers=={version('tokenizers')}"])) == []
 
 
+@pytest.mark.slow
 def test_what_the_server_brings_need_not_be_required(tmp_path: Path) -> None:
     code = "import sys, re, torch, yaml, psutil\nfrom PIL import Image\n" + HANDLER
     assert lint_recipe(custom(tmp_path, code)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("requirement", "code", "says"),
     [
@@ -189,6 +198,7 @@ def test_a_requirement_that_cannot_be_had_as_it_is_tested_is_refused(
     assert "requirements" in refusal(recipe, tmp_path / "out")
 
 
+@pytest.mark.build
 @pytest.mark.parametrize(
     ("extra", "says"),
     [

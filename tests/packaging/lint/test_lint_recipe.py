@@ -29,6 +29,7 @@ def test_a_sound_recipe_has_no_finding(checkpoint: Path) -> None:
     assert lint_recipe(write_recipe(checkpoint, samples=[SAMPLE])) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sentiment", "food", "sentiment-roberta"])
 def test_the_recipes_of_this_repository_have_no_finding(name: str) -> None:
     assert lint_recipe(ROOT / "models" / name) == []
@@ -43,6 +44,7 @@ def test_a_recipe_that_cannot_be_read_is_an_error_of_its_own(tmp_path: Path) -> 
         lint_recipe(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make", [lambda file: None, lambda file: file.mkdir(), lambda file: file.symlink_to("nowhere")]
 )
@@ -53,6 +55,7 @@ def test_a_sample_that_is_no_file_is_named(tmp_path: Path, make: Callable[[Path]
     assert only(lint_recipe(recipe), "M605").where == "samples 1: ramen.png"
 
 
+@pytest.mark.slow
 def test_a_sample_of_the_largest_size_is_fine_and_a_larger_one_is_not(tmp_path: Path) -> None:
     food_checkpoint(tmp_path)
     Image.new("RGB", (8, 8)).save(tmp_path / "ramen.png")
@@ -77,6 +80,7 @@ def test_a_sample_text_is_never_quoted(checkpoint: Path) -> None:
     assert not any("business" in f"{one.where}{one.message}{one.remedy}" for one in findings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "text"), [("config.json", "{"), ("model.safetensors", "cut"), ("tokenizer.json", None)]
 )
@@ -92,6 +96,7 @@ def test_a_checkpoint_that_is_not_there_is_found_and_one_on_the_hub_is_not_asked
     assert codes(lint_recipe(write_recipe(tmp_path, checkpoint="nobody/nothing-at-all"))) == ["M606"]
 
 
+@pytest.mark.slow
 def test_weights_that_are_only_a_pickle_must_be_allowed(checkpoint: Path) -> None:
     (checkpoint / "model.safetensors").unlink()
     torch.save({}, checkpoint / "pytorch_model.bin")
@@ -99,6 +104,7 @@ def test_weights_that_are_only_a_pickle_must_be_allowed(checkpoint: Path) -> Non
     assert codes(lint_recipe(write_recipe(checkpoint, allow_pickle=True))) == ["M606"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["pytorch_model.bin", "training_args.bin", "optimizer.pt", "forest.joblib", "data.pkl"]
 )
@@ -129,6 +135,7 @@ def test_a_link_that_leaves_is_an_error_where_it_is_read_and_beside_it_a_warning
     assert [(one.code, one.where) for one in findings] == [("M412", "tokenizer.json"), ("M604", "passwords")]
 
 
+@pytest.mark.slow
 def test_links_of_the_hubs_cache_stay_in_their_repository(tmp_path: Path) -> None:
     snapshot, blobs = tmp_path / "models--a--b/snapshots/0123abc", tmp_path / "models--a--b/blobs"
     snapshot.mkdir(parents=True)
@@ -140,6 +147,7 @@ def test_links_of_the_hubs_cache_stay_in_their_repository(tmp_path: Path) -> Non
     assert lint_recipe(recipe) == []
 
 
+@pytest.mark.slow
 def test_only_so_many_files_of_a_directory_are_looked_at(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (checkpoint / "zz.env").mkdir()
     (checkpoint / "zz.env/.env").write_text("")
@@ -149,6 +157,7 @@ def test_only_so_many_files_of_a_directory_are_looked_at(checkpoint: Path, monke
     assert codes(lint_recipe(recipe)) == []
 
 
+@pytest.mark.slow
 def test_linting_imports_no_torch_and_the_package_alone_no_pydantic(checkpoint: Path) -> None:
     recipe = write_recipe(checkpoint)
     code = (

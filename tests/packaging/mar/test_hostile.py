@@ -160,6 +160,7 @@ PAPERS: list[tuple[str, bytes]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("member", "data"), PAPERS, ids=range(len(PAPERS)))
 def test_odd_papers_are_read_without_a_traceback(tmp_path: Path, member: str, data: bytes) -> None:
     path = archive(tmp_path / "m.mar", {member: data})
@@ -200,6 +201,7 @@ KEYS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 def test_lint_keeps_its_memory_whatever_the_code(tmp_path: Path) -> None:
     """A syntax tree takes some 300 times the memory of such a source."""
     source = b"x = [" + b"[]," * 300_000 + b"]\n"
@@ -213,6 +215,7 @@ def test_lint_keeps_its_memory_whatever_the_code(tmp_path: Path) -> None:
     assert int(result.stdout) < 900 << 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("files", "says"),
     [

@@ -26,6 +26,7 @@ def member(name: str) -> PurePosixPath:
     return PurePosixPath(name)
 
 
+@pytest.mark.slow
 def test_seventy_thousand_members(tmp_path: Path) -> None:
     path = tmp_path / "m.mar"
     write_archive(path, {member(f"model/{number:05}.txt"): b"%d" % number for number in range(MANY)})
@@ -35,6 +36,7 @@ def test_seventy_thousand_members(tmp_path: Path) -> None:
         assert zip_file.read("model/69999.txt") == b"69999"
 
 
+@pytest.mark.slow
 def test_a_member_past_four_gib_in_little_memory(tmp_path: Path) -> None:
     """Java's reader and Python's both read what Marsmith writes with zip64 records; this is Python's."""
     sparse = tmp_path / "huge.weights"
@@ -67,7 +69,7 @@ def test_a_full_disk_is_one_sentence_and_nothing_stays(tmp_path: Path) -> None:
         "import resource, signal, sys; from pathlib import Path, PurePosixPath;"
         "from marsmith import errors; from marsmith.mar import writer;"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
-        "try: write_archive(Path(sys.argv[1]), {PurePosixPath('w.weights'): bytes(9 << 20)})\n"
+        "try: writer.write_archive(Path(sys.argv[1]), {PurePosixPath('w.weights'): bytes(9 << 20)})\n"
         "except errors.ArchiveError as error: print(error)"
     )
     path = tmp_path / "m.mar"

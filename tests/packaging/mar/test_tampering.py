@@ -127,6 +127,7 @@ def hide(data: bytes, dice: random.Random) -> tuple[bytes, set[str]]:
     return data[: directory.offset] + extra + central + end, {name}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_ten_thousand_tamperings_are_all_found_with_the_member_named(sound: bytes, key: Path, tmp_path: Path) -> None:
     """pytorch/serve#47: TorchServe computes a digest and never compares it."""

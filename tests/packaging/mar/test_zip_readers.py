@@ -80,6 +80,7 @@ def forged_tail(data: bytes, crc: int) -> int:
     return tail
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a descriptor", "times and owner, as zip writes them", "zip64 end, full"])
 def test_whatever_byte_is_changed_what_verify_accepts_is_read_alike(name: str, tmp_path: Path) -> None:
     sound, accepted = SOUND[name], 0

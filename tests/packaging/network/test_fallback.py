@@ -32,6 +32,7 @@ from marsmith.network.text_reference import TextReference
 from marsmith.recipe.checkpoint import resolve, text_layout
 from marsmith.recipe.recipe import Recipe
 from marsmith.torchserve.worker import Worker, WorkerRequest
+from tests.tiers import builds
 from tests.tiny import MAX_TOKENS, SENTIMENTS, food_checkpoint, sentiment_checkpoint, write_recipe
 
 # One of them spells out what ends a text of BART or T5.
@@ -52,6 +53,7 @@ class Fallback:
 
 
 @pytest.fixture(scope="module")
+@builds
 def fallback(tmp_path_factory: pytest.TempPathFactory) -> Fallback:
     checkpoint = sentiment_checkpoint(tmp_path_factory.mktemp("xlnet"), "xlnet")
     recipe = write_recipe(checkpoint, samples=[{"text": text} for text in TEXTS])
@@ -98,6 +100,7 @@ def test_encoder_decoders_read_one_text_at_a_time() -> None:
 
 
 # FNet mixes every token with its padding, T5 and XLNet cannot be exported.
+@pytest.mark.build
 @pytest.mark.parametrize("family", ["bart", "fnet", "t5", "xlnet"])
 def test_a_program_answers_texts_as_its_family_does(tmp_path: Path, family: str) -> None:
     reference = text_reference(sentiment_checkpoint(tmp_path, family))
@@ -176,6 +179,7 @@ def test_nothing_of_this_machine_is_in_a_program(fallback: Fallback) -> None:
     assert "transformers" not in text
 
 
+@pytest.mark.build
 def test_a_family_that_neither_engine_answers_alike_is_refused_in_one_sentence(tmp_path: Path) -> None:
     """Longformer fills texts up to whole windows, and decides how far by Python's own arithmetic."""
     with pytest.raises(ExportError) as caught:

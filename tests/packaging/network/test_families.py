@@ -62,6 +62,7 @@ def answers_of_transformers(directory: Path) -> np.ndarray:
     return np.concatenate(logits)
 
 
+@pytest.mark.build
 @pytest.mark.parametrize("family", TEXT_SETTINGS)
 def test_handlers_answer_texts_as_each_family_does(tmp_path: Path, family: str) -> None:
     reference = text_reference(sentiment_checkpoint(tmp_path, family))
@@ -76,6 +77,7 @@ def test_every_proven_family_is_tested() -> None:
     assert TEXT_SETTINGS.keys() == TEXT_LAYOUTS.keys()
 
 
+@pytest.mark.build
 @pytest.mark.parametrize(
     ("family", "labels", "settings"),
     [
@@ -111,6 +113,7 @@ def agrees(built: Built) -> bool:
     return built.parity is not None and built.parity < TOLERANCE
 
 
+@pytest.mark.build
 def test_an_archive_with_a_packed_graph_answers_in_the_real_worker(tmp_path: Path) -> None:
     """The build asks the archive all samples at once, in TorchServe's own worker, and refuses it when one differs."""
     recipe = write_recipe(sentiment_checkpoint(tmp_path, "xlm-roberta"), samples=SAMPLES)
@@ -118,6 +121,7 @@ def test_an_archive_with_a_packed_graph_answers_in_the_real_worker(tmp_path: Pat
     assert (built.golden, agrees(built)) == (len(SAMPLES), True)
 
 
+@pytest.mark.build
 def test_an_unproven_family_is_padded_and_answers_in_the_real_worker(tmp_path: Path) -> None:
     assert "megatron-bert" not in TEXT_LAYOUTS
     recipe = write_recipe(sentiment_checkpoint(tmp_path, "megatron-bert"), samples=SAMPLES)

@@ -103,6 +103,7 @@ def values_of_transformers(directory: Path) -> np.ndarray:
     return np.stack([processor(images=image, return_tensors="np")["pixel_values"][0] for image in images])
 
 
+@pytest.mark.build
 @pytest.mark.parametrize("family", IMAGE_FAMILIES)
 def test_handlers_answer_photos_as_each_family_does(tmp_path: Path, family: str) -> None:
     food_checkpoint(tmp_path, **IMAGE_FAMILIES[family])
@@ -120,6 +121,7 @@ def test_every_image_family_here_is_tested() -> None:
     assert {str(family.get("model_type", "vit")) for family in IMAGE_FAMILIES.values()} == IMAGE_SETTINGS.keys()
 
 
+@pytest.mark.build
 def test_an_archive_of_an_image_family_answers_in_the_real_worker(tmp_path: Path) -> None:
     for number, data in enumerate(PHOTOS):
         (tmp_path / f"{number}.png").write_bytes(data)

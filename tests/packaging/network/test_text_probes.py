@@ -114,6 +114,7 @@ def test_special_tokens_that_a_text_spells_out(tmp_path: Path, family: str, spli
     assert ids.count(reference.tokenizer.sep_token_id) == (1 if split else 2)
 
 
+@pytest.mark.build
 @pytest.mark.parametrize("family", ["bert", "megatron-bert"])
 def test_token_types_are_carried_packed_and_padded(tmp_path: Path, family: str) -> None:
     give_types(sentiment_checkpoint(tmp_path, family), "[CLS]:0 $A:1 [SEP]:1")
@@ -138,6 +139,7 @@ def test_token_types_are_carried_packed_and_padded(tmp_path: Path, family: str) 
     assert abs(without - expected).max() > 100 * TOLERANCE
 
 
+@pytest.mark.build
 def test_an_archive_with_token_types_and_the_end_of_texts_answers_in_the_real_worker(tmp_path: Path) -> None:
     """XLNet's tokenizer gives its last token a type of its own, and XLNet runs in PyTorch, one text at a time."""
     give_types(sentiment_checkpoint(tmp_path, "xlnet"), "[CLS]:0 $A:0 [SEP]:2")

@@ -68,6 +68,7 @@ def test_code_of_its_own_is_refused_in_every_settings_file(checkpoint: Path, nam
     assert not (checkpoint.parent / "mark").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "values", "key"),
     [

@@ -220,6 +220,7 @@ def test_an_old_certificate_is_called_that(certificates: Path, tls_port: int) ->
         Client(f"https://localhost:{tls_port}", ca=certificates / "ca.pem").predict("m", "x")
 
 
+@pytest.mark.slow
 def test_tls_where_there_is_none_and_none_where_there_is_tls(certificates: Path, tls_port: int) -> None:
     with serving(Echo) as url, pytest.raises(ClientError, match="does not speak TLS as it must"):
         Client(url.replace("http:", "https:")).predict("m", "x")

@@ -74,6 +74,7 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield address
 
 
+@pytest.mark.slow
 def test_every_line_is_answered_in_its_place_however_small_the_queue(url: str) -> None:
     texts = [str(number) for number in range(200)]
     answers = list(Client(url).predict_many("m", texts))
@@ -81,6 +82,7 @@ def test_every_line_is_answered_in_its_place_however_small_the_queue(url: str) -
     assert Busy.most > QUEUE  # it was flooded at first
 
 
+@pytest.mark.slow
 def test_what_is_never_answered_has_its_own_error_and_is_not_asked_for_ever(url: str) -> None:
     client = Client(url)
     texts = ["a", "busy", "b", "failed", "broken", "c", "broken once"]
@@ -101,6 +103,7 @@ def test_what_is_never_answered_has_its_own_error_and_is_not_asked_for_ever(url:
     )
 
 
+@pytest.mark.slow
 def test_a_server_that_is_out_of_service_is_not_waited_for_with_every_line(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +177,7 @@ def test_retry_after_is_respected_within_bounds(header: str, seconds: float) -> 
     assert retry_after_s(header) == seconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to_file", [True, False])
 def test_what_was_answered_before_ctrl_c_is_kept(
     to_file: bool, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

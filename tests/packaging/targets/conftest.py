@@ -6,9 +6,11 @@ import pytest
 
 from marsmith.builder import Built, build
 from tests.packaging.targets.files import TARGETS, artefact, unpack
+from tests.tiers import builds
 
 
 @pytest.fixture(scope="session")
+@builds
 def homes(sentiment_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Built:
     return build(sentiment_recipe, tmp_path_factory.mktemp("homes"), targets=TARGETS)
 

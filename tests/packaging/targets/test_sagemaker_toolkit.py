@@ -12,6 +12,9 @@ from marsmith.mar.writer import write_archive
 from marsmith.torchserve.worker import Worker, WorkerAnswer, WorkerRequest
 from tests.packaging.targets.answers import PICTURE, difference, golden_payloads, of_the_archive
 
+pytestmark = pytest.mark.slow
+
+
 # The toolkit's start puts code/ on the Python path; and the worker's test bench wants the handler in the manifest.
 TOOLKIT = """
 import sys

@@ -35,6 +35,7 @@ def family(pid: int) -> list[psutil.Process]:
     return [psutil.Process(pid), *found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP])
 def test_whatever_ends_the_starter_ends_all_that_it_started(number: signal.Signals, tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"

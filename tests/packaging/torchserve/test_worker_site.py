@@ -26,6 +26,7 @@ def test_the_worker_does_not_import_torch() -> None:
     assert python("import sys, ts.model_service_worker; print('torch' in sys.modules)") == "False"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statement", ["import torch", "import torch.nn.functional", "from torch import nn"])
 def test_a_handler_that_imports_torch_gets_the_one_torch(statement: str) -> None:
     code = f"""
@@ -41,6 +42,7 @@ print(torch.tensor([1, 2]).sum().item())
     assert python(code) == "3"
 
 
+@pytest.mark.slow
 def test_torch_that_is_imported_before_the_worker_is_its_torch() -> None:
     code = "import torch, ts.protocol.otf_message_handler as messages; print(messages.torch is torch)"
     assert python(code) == "True"
@@ -87,6 +89,7 @@ def archive(directory: Path, more: str, answer: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", ["b'x'", "'x'", "{'x': 1}", "1.5"])
 def test_answers_that_are_no_tensors_need_no_torch(tmp_path: Path, answer: str) -> None:
     asked = [WorkerRequest.raw(b"?")]
@@ -98,6 +101,7 @@ def test_answers_that_are_no_tensors_need_no_torch(tmp_path: Path, answer: str) 
         assert worker.predict(asked)[0].body == b"None"
 
 
+@pytest.mark.slow
 def test_tensors_in_answers_are_recognised(tmp_path: Path) -> None:
     import torch
 

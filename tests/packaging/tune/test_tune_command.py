@@ -16,6 +16,9 @@ import pytest
 from marsmith.recipe.recipe import Recipe
 from tests.packaging.ports import free_ports
 
+pytestmark = pytest.mark.slow
+
+
 TIMEOUT_S = 400
 SHORT = ("--precisions", "fp32", "--clients", "4", "--seconds", "0.5")
 NOTE = "# as measured in May\n"

@@ -12,6 +12,9 @@ from marsmith.load.loops import NO_ANSWER, RETRY_S, Sent
 from marsmith.tune.load import figures, measured
 from tests.packaging.web import Answers, serving
 
+pytestmark = pytest.mark.slow
+
+
 SECONDS = 0.5
 
 

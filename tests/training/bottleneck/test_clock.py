@@ -189,6 +189,7 @@ def test_no_clock_takes_the_same_calls(tmp_path: Path) -> None:
     assert {name for name in dir(NoClock) if name[0] != "_"} == {name for name in dir(StepClock) if name[0] != "_"}
 
 
+@pytest.mark.slow
 def test_the_hook_times_communication_and_leaves_the_gradients_of_ddp(tmp_path: Path) -> None:
     ranks = [
         subprocess.Popen([sys.executable, "-c", MEAN_OF_TWO_RANKS, str(rank), str(tmp_path)], stderr=subprocess.PIPE)

@@ -46,6 +46,7 @@ finally:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ranks", "other_counts"), [("2", True), ("1", False)])
 def test_every_rank_of_the_machine_counts_as_training(tmp_path: Path, ranks: str, other_counts: bool) -> None:
     """The rank that samples sleeps; the other one is busy, and is no other program."""

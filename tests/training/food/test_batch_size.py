@@ -39,6 +39,7 @@ def test_a_cpus_limit_is_foretold_from_small_steps() -> None:
     assert find(step, 1, 1000, torch.device("cpu"), int(fits.fixed) + 4_000 * 50) == 50
 
 
+@pytest.mark.slow
 def test_a_gpus_error_ends_the_search_and_no_other_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
 

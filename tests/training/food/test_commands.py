@@ -38,6 +38,7 @@ def refused(*arguments: object) -> str:
     return str(result.exception)
 
 
+@pytest.mark.slow
 def test_a_teacher_is_taught_a_student_distilled_and_both_measured(base: Path, data: Path, tmp_path: Path) -> None:
     out, small = tmp_path / "taught", tmp_path / "small"
     succeed("teach", base, data, out, *QUICK, "--epochs", 4, "--lr", 5e-3, "--jitter", 0, "--randaugment", 1)

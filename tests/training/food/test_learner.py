@@ -32,7 +32,7 @@ def test_projections_start_as_the_least_squares(make_vit: Make, photos: Photos) 
     same = Learner(teacher.model, teacher.model)
     same.fit_projections(teacher.see(views), asked.answer(views, features=2).features)
     for mine, theirs in zip(same(teacher.see(views)).hidden, asked.answer(views, features=2).features, strict=True):
-        assert float(feature_loss(mine, theirs)) == pytest.approx(0, abs=0.01)
+        assert feature_loss(mine, theirs).item() == pytest.approx(0, abs=0.01)
 
 
 @pytest.mark.parametrize(("layers", "count"), [(2, 2), (3, 1)])

@@ -55,6 +55,7 @@ def options(epochs: int) -> tuple[object, ...]:
             "--log-steps", 1, "--dtype", "fp32", "--checkpoint-steps", INTERVAL)  # fmt: skip
 
 
+@pytest.mark.slow
 def test_two_processes_learn_as_one_and_share_the_optimizers_state(teacher: Path, data: Path, tmp_path: Path) -> None:
     (data / "train/Apple/0.png").write_bytes(b"broken")
     (data / "train/Red-Beet/1.png").write_bytes(b"broken")
@@ -80,6 +81,7 @@ def test_two_processes_learn_as_one_and_share_the_optimizers_state(teacher: Path
         torch.testing.assert_close(found[name], value, rtol=0.02, atol=5e-4)
 
 
+@pytest.mark.slow
 def test_a_killed_run_loses_one_interval_at_most_and_one_process_ends_it(
     teacher: Path, data: Path, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ def plan(sources: Sources, **changes: Any) -> ablate.Measurement:
     return dataclasses.replace(measured, **changes)
 
 
+@pytest.mark.slow
 def test_variants_run_the_same_steps_and_are_compared_with_the_baseline(
     sources: Sources, console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -37,6 +38,7 @@ def test_variants_run_the_same_steps_and_are_compared_with_the_baseline(
     assert result["hardware"]["cores"] >= 1
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_is_one_sentence(sources: Sources, console: Console) -> None:
     with pytest.raises(TrainingError, match=r"^There is no file nowhere\.tsv: [^\n]*$"):
         ablate.ablate(plan(sources, train="nowhere.tsv"), QUICK, console)

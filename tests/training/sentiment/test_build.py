@@ -3,6 +3,7 @@
 import dataclasses
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from marsmith.builder import build
@@ -12,6 +13,7 @@ from tests.training.sentiment.conftest import QUICK
 from training.sentiment.run import Sources, run
 
 
+@pytest.mark.build
 def test_the_builder_takes_the_output_as_it_is(sources: Sources, tmp_path: Path, console: Console) -> None:
     sources = dataclasses.replace(sources, base=str(sentiment_checkpoint(tmp_path / "base", "roberta")))
     out = tmp_path / "out"

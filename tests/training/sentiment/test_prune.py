@@ -36,6 +36,7 @@ def test_kept_words_are_read_as_before(base: Path, tmp_path: Path) -> None:
         assert new.tokenize(text) == old.tokenize(text)
 
 
+@pytest.mark.slow
 def test_a_pruned_base_can_be_trained(sources: Sources, tmp_path: Path, console: Console) -> None:
     prune(sources.base, TEXTS, tmp_path / "small", 10_000, seed=1, force=False)
     asked = dataclasses.replace(sources, base=str(tmp_path / "small"))

@@ -140,6 +140,7 @@ def test_weights_beyond_fp16_are_not_stored_as_infinity(base: Path, tmp_path: Pa
         output.store(loaded.model, loaded.tokenizer, tmp_path, "fp16")
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_no_number_stops_it_and_the_last_checkpoint_stays(
     sources: Sources, tmp_path: Path, console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,6 +160,7 @@ def test_a_loss_that_is_no_number_stops_it_and_the_last_checkpoint_stays(
     assert done["training"]["resumed_at_step"] == 4
 
 
+@pytest.mark.slow
 def test_weights_that_are_no_numbers_never_become_a_checkpoint(
     sources: Sources, tmp_path: Path, console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,6 +177,7 @@ def test_weights_that_are_no_numbers_never_become_a_checkpoint(
         run(sources, QUICK, tmp_path / "out", console, resume=False, force=False, keep=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failing", ["_save_optimizer_and_scheduler", "save_model"])
 def test_a_full_disk_leaves_the_last_checkpoint_usable(
     sources: Sources, tmp_path: Path, console: Console, monkeypatch: pytest.MonkeyPatch, failing: str

@@ -19,6 +19,9 @@ from training.sentiment.checkpoints import sealed, step_of
 from training.sentiment.run import Sources, run
 from training.sentiment.settings import Settings
 
+pytestmark = pytest.mark.slow
+
+
 STEPS, EVERY = 60, 4
 SETTINGS = dataclasses.replace(QUICK, max_steps=STEPS, every=EVERY)
 DEADLINE_S = 240

@@ -28,6 +28,7 @@ def trained(sources: Sources, tmp_path_factory: pytest.TempPathFactory) -> tuple
     return out, run(asked, settings, out, Console(quiet=True), resume=False, force=False, keep=False)
 
 
+@pytest.mark.slow
 def test_it_leaves_a_checkpoint_a_report_and_a_card(trained: tuple[Path, dict[str, Any]]) -> None:
     assert {file.name for file in trained[0].iterdir()} == {
         "config.json",
@@ -116,12 +117,14 @@ def test_results_are_json(trained: tuple[Path, dict[str, Any]], tmp_path: Path) 
     assert [file.name for file in tmp_path.iterdir()] == ["r.json"]
 
 
+@pytest.mark.slow
 def test_it_stops_where_patience_ends(sources: Sources, tmp_path: Path, console: Console) -> None:
     settings = dataclasses.replace(QUICK, max_steps=40, every=2, lr=0.0, patience=2)
     training = run(sources, settings, tmp_path / "out", console, resume=False, force=False, keep=False)["training"]
     assert (training["kept_step"], training["steps"]) == (2, 6)
 
 
+@pytest.mark.slow
 def test_it_evaluates_once_an_epoch_unless_told_otherwise(sources: Sources, tmp_path: Path, console: Console) -> None:
     settings = dataclasses.replace(QUICK, max_steps=0, epochs=2, every=0, batch=30, store="fp32")
     training = run(sources, settings, tmp_path / "out", console, resume=False, force=False, keep=False)["training"]
@@ -129,6 +132,7 @@ def test_it_evaluates_once_an_epoch_unless_told_otherwise(sources: Sources, tmp_
     assert [entry["epoch"] for entry in found] == [1, 2]
 
 
+@pytest.mark.slow
 def test_bf16_is_a_switch(sources: Sources, tmp_path: Path, console: Console) -> None:
     settings = dataclasses.replace(QUICK, max_steps=30, every=10, bf16=True)
     result = run(sources, settings, tmp_path / "out", console, resume=False, force=False, keep=False)

@@ -96,6 +96,7 @@ def test_a_word_whose_piece_went_away_falls_back_on_shorter_pieces(tokenizer: To
     assert pruned.encode("daz", add_special_tokens=False).tokens == ["[UNK]"]
 
 
+@pytest.mark.slow
 def test_truncation_and_padding_are_gone_after_pruning(tokenizer: Tokenizer) -> None:
     pruned = prune_tokenizer(tokenizer, choose_pieces(tokenizer, count_pieces(tokenizer, CORPUS), 1000))
     assert (pruned.truncation, pruned.padding) == (None, None)
