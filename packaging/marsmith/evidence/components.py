@@ -15,7 +15,6 @@ from cyclonedx.model.license import DisjunctiveLicense, License, LicenseAcknowle
 from cyclonedx.output import make_outputter
 from cyclonedx.schema import OutputFormat, SchemaVersion
 from cyclonedx.spdx import is_supported_id
-from cyclonedx.validation.json import JsonStrictValidator
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
 from marsmith.ground.serving import dump_json
@@ -59,6 +58,8 @@ def licence(expression: str) -> License:
 
 def write_bill(bom: Bom) -> bytes:
     """The bill as JSON that keeps to its schema. Raises ValueError, which says where it would not."""
+    from cyclonedx.validation.json import JsonStrictValidator  # seconds, for its grammar of addresses
+
     document = json.loads(make_outputter(bom, OutputFormat.JSON, SCHEMA).output_as_string())
     # The library puts the clock and chance here.
     del document["metadata"]["timestamp"]

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
 from marsmith.errors import ArchiveError
 from marsmith.evidence import sbom as module
@@ -64,6 +63,8 @@ def declared(monkeypatch: pytest.MonkeyPatch, *fields: tuple[str, str]) -> None:
 
 
 def test_the_validator_of_cyclonedx_accepts_the_bill(recipe: Recipe, checkpoint: Checkpoint) -> None:
+    from cyclonedx.validation.json import JsonStrictValidator
+
     text = sbom(recipe, checkpoint, requirements(recipe), FILES).decode()
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     assert json.loads(text)["specVersion"] == "1.6"

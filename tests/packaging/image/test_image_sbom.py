@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
 from marsmith.image.archive import read_image
 from marsmith.image.packages import is_record
@@ -24,6 +23,8 @@ def components(tmp_path: Path, *more: Files) -> dict[str, Any]:
 
 
 def test_the_validator_of_cyclonedx_accepts_it(tmp_path: Path) -> None:
+    from cyclonedx.validation.json import JsonStrictValidator
+
     text = bill(tmp_path).decode()
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     assert bill(tmp_path).decode() == text
