@@ -18,17 +18,17 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import results as stored
-from benchmarks.compare import compare
-from benchmarks.environments import environments
-from benchmarks.measure import measure
-from benchmarks.plots import plots
-from benchmarks.report import conditions, markdown, tables, wrong
-from benchmarks.roster import EVERYBODY, QUICK, check_names
-from benchmarks.settings import FULL, TINY
-from benchmarks.settings import QUICK as QUICK_SETTINGS
-from benchmarks.subjects import BenchmarkError, Task
-from benchmarks.targets import stored as targets
+from benchmarks.speed import results as stored
+from benchmarks.speed.compare import compare
+from benchmarks.speed.environments import environments
+from benchmarks.speed.measure import measure
+from benchmarks.speed.plots import plots
+from benchmarks.speed.report import conditions, markdown, tables, wrong
+from benchmarks.speed.roster import EVERYBODY, QUICK, check_names
+from benchmarks.speed.settings import FULL, TINY
+from benchmarks.speed.settings import QUICK as QUICK_SETTINGS
+from benchmarks.speed.subjects import BenchmarkError, Task
+from benchmarks.speed.targets import stored as targets
 from marsmith.errors import MarsmithError
 
 TASKS: tuple[Task, ...] = ("sentiment", "food")

@@ -28,7 +28,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import inputs
+from benchmarks.speed import inputs
 from marsmith.errors import MarsmithError
 from marsmith.ground.files import read_lines
 from marsmith.mar.reader import extract_archive

@@ -7,10 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.figures import FIGURES
 from tests.tiers import BUILDING
+
+# Examples of each property: few while one works, hypothesis's own number with `--hypothesis-profile=ci`. A test that
+# states its own number keeps it.
+settings.register_profile("dev", max_examples=25, deadline=None)
+settings.register_profile("ci", deadline=None)
+settings.load_profile("dev")
 
 # A shell lets what it runs in the background ignore a terminal's signals, which children inherit; some tests send them.
 signal.signal(signal.SIGINT, signal.default_int_handler)

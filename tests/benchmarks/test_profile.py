@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.limit import ROOT
 from benchmarks.profile import main
+from benchmarks.speed.limit import ROOT
 
 TIMEOUT_S = 120
 

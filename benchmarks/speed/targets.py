@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks.results import Results, lone_p50, throughput
-from benchmarks.roster import OURS
-from benchmarks.subjects import Task
+from benchmarks.speed.results import Results, lone_p50, throughput
+from benchmarks.speed.roster import OURS
+from benchmarks.speed.subjects import Task
 
 # Any of these multiplies int8 several times as fast as float32; AVX2 alone does not.
 FAST_INT8 = frozenset({"avx512_vnni", "avx_vnni", "amx_int8", "i8mm"})

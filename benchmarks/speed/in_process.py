@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from benchmarks.agreement import Answer
-from benchmarks.subjects import BenchmarkError, Job
-from benchmarks.torchserve import BASELINES
+from benchmarks.speed.agreement import Answer
+from benchmarks.speed.subjects import BenchmarkError, Job
+from benchmarks.speed.torchserve import BASELINES
 
 NAME, TITLE = "B5", "transformers.pipeline in process"
 

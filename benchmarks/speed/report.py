@@ -8,9 +8,9 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks.results import Results, lone_p50, throughput
-from benchmarks.roster import OURS
-from benchmarks.targets import reached
+from benchmarks.speed.results import Results, lone_p50, throughput
+from benchmarks.speed.roster import OURS
+from benchmarks.speed.targets import reached
 
 MB = 1_000_000
 GIGA = 1_000_000_000

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.roster import ENVIRONMENTS
+from benchmarks.speed.roster import ENVIRONMENTS
 from marsmith.ground.progress import Progress
 
 INSTALL_TIMEOUT_S = 1800

@@ -1,6 +1,6 @@
 """The limit: how fast this machine multiplies matrices, and so how many answers a second no server can pass.
 
-    python -m benchmarks.limit THREADS
+    python -m benchmarks.speed.limit THREADS
 
 prints `{"fp32": …, "int8": …}` in operations a second: the best of several large products, PyTorch's for float32, and
 ONNX Runtime's MatMulInteger (unsigned by signed bytes, as its dynamic quantisation runs) for int8.
@@ -20,12 +20,12 @@ from typing import Any
 SIDE = 2048
 REPEATS = 5
 OPERATIONS = 2.0 * SIDE**3
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def peaks(threads: int) -> dict[str, float]:
     """Operations a second by precision, measured in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.limit", str(threads)]
+    command = [sys.executable, "-m", "benchmarks.speed.limit", str(threads)]
     result = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S603
     measured: dict[str, float] = json.loads(result.stdout)
     return measured

@@ -17,8 +17,8 @@ from typing import Any
 
 import yaml
 
-from benchmarks.agreement import Answer
-from benchmarks.subjects import BenchmarkError, Subject
+from benchmarks.speed.agreement import Answer
+from benchmarks.speed.subjects import BenchmarkError, Subject
 from marsmith.torchserve.configuration import HOST, Ports, effective_config
 from marsmith.torchserve.java import java_home
 from marsmith.torchserve.server import LOG_CONFIG

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.limit import ROOT
-from benchmarks.load import Outcome, Plan, outcome, run
+from benchmarks.speed.limit import ROOT
+from benchmarks.speed.load import Outcome, Plan, outcome, run
 from marsmith.load.loops import NO_ANSWER, Sent, arrivals
 from tests.benchmarks.fake_server import slow_server
 
@@ -107,7 +107,7 @@ def test_the_generator_is_a_process_of_its_own(bodies: list[Path], tmp_path: Pat
     found_file, plan_file = tmp_path / "outcome.json", tmp_path / "plan.json"
     with slow_server(0.01) as server:
         plan_file.write_text(json.dumps(asdict(plan(server.port, bodies))))
-        command = [sys.executable, "-m", "benchmarks.load", str(plan_file), str(found_file)]
+        command = [sys.executable, "-m", "benchmarks.speed.load", str(plan_file), str(found_file)]
         subprocess.run(command, cwd=ROOT, check=True, timeout=TIMEOUT_S)
     found = Outcome(**json.loads(found_file.read_text()))
     assert len(found.answers) == server.asked > 0

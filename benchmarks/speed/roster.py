@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import in_process
-from benchmarks.ours import Marsmith
-from benchmarks.peers import LitServe, MLServer
-from benchmarks.stock import CarefulText, Noop, StockImages, StockText
-from benchmarks.subjects import BenchmarkError, Job, Subject, Task
+from benchmarks.speed import in_process
+from benchmarks.speed.ours import Marsmith
+from benchmarks.speed.peers import LitServe, MLServer
+from benchmarks.speed.stock import CarefulText, Noop, StockImages, StockText
+from benchmarks.speed.subjects import BenchmarkError, Job, Subject, Task
 
 BASELINES: dict[str, type[Subject]] = {
     kind.name: kind for kind in (StockText, CarefulText, StockImages, LitServe, MLServer, Noop)

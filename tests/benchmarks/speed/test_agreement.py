@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.agreement import Answer, agreement
+from benchmarks.speed.agreement import Answer, agreement
 
 LABELS = ("negative", "neutral", "positive")
 

@@ -1,6 +1,6 @@
 """The load generator in a process of its own, so that what it costs is not the server's.
 
-    python -m benchmarks.load PLAN.json ANSWERS.json
+    python -m benchmarks.speed.load PLAN.json ANSWERS.json
 
 The loops are those of marsmith.load.
 """

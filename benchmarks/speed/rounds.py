@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.agreement import Answer, agreement
-from benchmarks.in_process import NAME as PIPELINE
-from benchmarks.in_process import Pipeline
-from benchmarks.limit import ROOT
-from benchmarks.load import Outcome, Plan
-from benchmarks.memory import memory
-from benchmarks.results import Results, percentiles, summary
-from benchmarks.settings import Settings
-from benchmarks.subjects import BenchmarkError, Subject
-from benchmarks.torchserve import TorchServe
+from benchmarks.speed.agreement import Answer, agreement
+from benchmarks.speed.in_process import NAME as PIPELINE
+from benchmarks.speed.in_process import Pipeline
+from benchmarks.speed.limit import ROOT
+from benchmarks.speed.load import Outcome, Plan
+from benchmarks.speed.memory import memory
+from benchmarks.speed.results import Results, percentiles, summary
+from benchmarks.speed.settings import Settings
+from benchmarks.speed.subjects import BenchmarkError, Subject
+from benchmarks.speed.torchserve import TorchServe
 from marsmith.ground.progress import Progress
 
 # Beyond what a loop itself takes: its last answers, and the generator's own start.
@@ -157,7 +157,7 @@ class Rounds:
         """Let the load generator carry out a plan."""
         plan_file, outcome_file = one.home / "plan.json", one.home / "outcome.json"
         plan_file.write_text(json.dumps(asdict(plan)), encoding="utf-8")
-        command = [sys.executable, "-m", "benchmarks.load", str(plan_file), str(outcome_file)]
+        command = [sys.executable, "-m", "benchmarks.speed.load", str(plan_file), str(outcome_file)]
         limit_s = plan.warm_up_s + plan.seconds + LOAD_MARGIN_S
         try:
             subprocess.run(command, cwd=ROOT, check=True, timeout=limit_s)  # noqa: S603 - our own command line

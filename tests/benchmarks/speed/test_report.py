@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.report import conditions, markdown, sections, wrong
-from benchmarks.results import load, percentiles, placeless, save, summary
+from benchmarks.speed.report import conditions, markdown, sections, wrong
+from benchmarks.speed.results import load, percentiles, placeless, save, summary
 from tests.benchmarks.made_up import RESULTS
 
 
@@ -91,7 +91,7 @@ def test_each_kind_of_input_has_a_plot_of_throughput_and_one_of_latency(tmp_path
     pytest.importorskip("matplotlib", reason="plots need the extra `bench`")
     from PIL import Image
 
-    from benchmarks.plots import plots
+    from benchmarks.speed.plots import plots
 
     written = plots(RESULTS, tmp_path / "plots")
     assert [path.name for path in written] == ["sentiment-tweets.png", "sentiment-tweets-latency.png"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.compare import compare
+from benchmarks.speed.compare import compare
 from tests.benchmarks.made_up import RESULTS, speeds
 
 

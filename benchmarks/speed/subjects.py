@@ -19,7 +19,7 @@ from typing import Literal
 
 import psutil
 
-from benchmarks.agreement import Answer
+from benchmarks.speed.agreement import Answer
 from marsmith.torchserve.configuration import HOST, Ports
 from marsmith.torchserve.processes import Guarded
 

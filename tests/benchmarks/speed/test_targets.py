@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.targets import FAST_INT8, TARGETS, reached, stored
+from benchmarks.speed.targets import FAST_INT8, TARGETS, reached, stored
 from tests.benchmarks.made_up import RESULTS
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchmarks.results import Results
-from benchmarks.roster import OURS
+from benchmarks.speed.results import Results
+from benchmarks.speed.roster import OURS
 
 # A loss past this share is flagged.
 TOLERATED_LOSS = 0.15

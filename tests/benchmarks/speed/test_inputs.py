@@ -11,11 +11,11 @@ from PIL import Image
 from tokenizers import Tokenizer
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from benchmarks.agreement import CLOSE_SCORES
-from benchmarks.checkpoints import labels, text_checkpoint
-from benchmarks.inputs import TWEET_TOKENS, phone_photos, texts, thumbnails, words
-from benchmarks.limit import peaks
-from benchmarks.shapes import DEIT_SMALL, ROBERTA_BASE, TINY_TEXT, ImageShape, TextShape
+from benchmarks.speed.agreement import CLOSE_SCORES
+from benchmarks.speed.checkpoints import labels, text_checkpoint
+from benchmarks.speed.inputs import TWEET_TOKENS, phone_photos, texts, thumbnails, words
+from benchmarks.speed.limit import peaks
+from benchmarks.speed.shapes import DEIT_SMALL, ROBERTA_BASE, TINY_TEXT, ImageShape, TextShape
 
 
 @pytest.fixture(scope="module")

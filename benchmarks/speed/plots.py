@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.results import Results
-from benchmarks.roster import OURS
+from benchmarks.speed.results import Results
+from benchmarks.speed.roster import OURS
 
 SIZE_INCHES = (8, 4.5)
 DPI = 150

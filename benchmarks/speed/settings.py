@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchmarks.shapes import DEIT_SMALL, ROBERTA_BASE, TINY_IMAGE, TINY_TEXT, ImageShape, TextShape
+from benchmarks.speed.shapes import DEIT_SMALL, ROBERTA_BASE, TINY_IMAGE, TINY_TEXT, ImageShape, TextShape
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from benchmarks import checkpoints, in_process, inputs, roster
-from benchmarks.limit import peaks
 from benchmarks.machine import hardware, load_average, versions
-from benchmarks.ours import Marsmith
-from benchmarks.results import FORMAT, Results, placeless
-from benchmarks.rounds import InputSet, Rounds
-from benchmarks.settings import Settings
-from benchmarks.subjects import BenchmarkError, Job, Subject, Task, stopped_at_last
-from benchmarks.torchserve import TorchServe
+from benchmarks.speed import checkpoints, in_process, inputs, roster
+from benchmarks.speed.limit import peaks
+from benchmarks.speed.ours import Marsmith
+from benchmarks.speed.results import FORMAT, Results, placeless
+from benchmarks.speed.rounds import InputSet, Rounds
+from benchmarks.speed.settings import Settings
+from benchmarks.speed.subjects import BenchmarkError, Job, Subject, Task, stopped_at_last
+from benchmarks.speed.torchserve import TorchServe
 from marsmith.errors import ServerError
 from marsmith.ground.progress import Progress
 from marsmith.torchserve.configuration import Ports

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.inputs import texts, thumbnails, words
-from benchmarks.shapes import ImageShape, Shape, TextShape
+from benchmarks.speed.inputs import texts, thumbnails, words
+from benchmarks.speed.shapes import ImageShape, Shape, TextShape
 
 SEED = 5
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")

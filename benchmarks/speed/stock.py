@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from benchmarks.agreement import Answer
-from benchmarks.checkpoints import labels
-from benchmarks.subjects import Task
-from benchmarks.torchserve import BASELINES, RawBody
+from benchmarks.speed.agreement import Answer
+from benchmarks.speed.checkpoints import labels
+from benchmarks.speed.subjects import Task
+from benchmarks.speed.torchserve import BASELINES, RawBody
 
 TOKENIZER = "tokenizer.json,tokenizer_config.json"
 TEXT_ONLY: tuple[Task, ...] = ("sentiment",)

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks import inputs
-from benchmarks.agreement import Answer
-from benchmarks.subjects import BenchmarkError, Job
-from benchmarks.torchserve import MODEL, RESPONSE_TIMEOUT_S, STARTUP_TIMEOUT_S, TorchServe
+from benchmarks.speed import inputs
+from benchmarks.speed.agreement import Answer
+from benchmarks.speed.subjects import BenchmarkError, Job
+from benchmarks.speed.torchserve import MODEL, RESPONSE_TIMEOUT_S, STARTUP_TIMEOUT_S, TorchServe
 from marsmith.resources import worker_site
 
 TOP_K = 5

@@ -6,9 +6,9 @@ import base64
 import json
 from pathlib import Path
 
-from benchmarks.agreement import Answer
-from benchmarks.subjects import Subject
-from benchmarks.torchserve import BASELINES
+from benchmarks.speed.agreement import Answer
+from benchmarks.speed.subjects import Subject
+from benchmarks.speed.torchserve import BASELINES
 
 PIPELINES = {"sentiment": "text-classification", "food": "image-classification"}
 MODEL = "m"

@@ -9,11 +9,11 @@ import psutil
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.agreement import Answer
-from benchmarks.measure import free_ports
-from benchmarks.results import load
-from benchmarks.roster import EVERYBODY
-from benchmarks.torchserve import RawBody
+from benchmarks.speed.agreement import Answer
+from benchmarks.speed.measure import free_ports
+from benchmarks.speed.results import load
+from benchmarks.speed.roster import EVERYBODY
+from benchmarks.speed.torchserve import RawBody
 
 
 @pytest.mark.server

@@ -1,0 +1,1 @@
+"""Speed beside others: `python -m benchmarks`. Servers are started, asked in rounds, and compared."""
