@@ -52,7 +52,7 @@ def ablate(plan: Measurement, settings: Settings, console: Console) -> Result:
     for turn in range(plan.rounds):
         for name, change in CHANGES.items():
             with console.status(f"round {turn + 1} of {plan.rounds}: {name}"):
-                runs[name].append(_measure(plan, dataclasses.replace(settings, **PLAIN | change)))
+                runs[name].append(measure(plan, dataclasses.replace(settings, **PLAIN | change)))
             console.log(f"{name}: {runs[name][-1]['steps_per_second']:.3g} steps/s")
     variants = {name: summary(found) for name, found in runs.items()}
     base = variants["baseline"]["steps_per_second"]
@@ -73,7 +73,8 @@ def summary(runs: list[Result]) -> Result:
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]} | {"rounds": runs}
 
 
-def _measure(plan: Measurement, settings: Settings) -> Result:
+def measure(plan: Measurement, settings: Settings) -> Result:
+    """The figures of one run, in a process of its own. Raises TrainingError."""
     asked = json.dumps({"plan": dataclasses.asdict(plan), "settings": settings.table()})
     command = [sys.executable, "-m", "training.sentiment.timing", asked]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603

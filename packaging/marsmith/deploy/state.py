@@ -62,8 +62,8 @@ def read(aws: Aws, name: str, bucket: str | None, folder: str) -> State:
     return State(
         endpoint,
         tags,
-        _owned(aws, name, "list_models", "Models", "Model"),
-        _owned(aws, name, "list_endpoint_configs", "EndpointConfigs", "EndpointConfig"),
+        owned(aws, name, "list_models", "Models", "Model"),
+        owned(aws, name, "list_endpoint_configs", "EndpointConfigs", "EndpointConfig"),
         objects(aws, bucket, folder) if bucket else {},
     )
 
@@ -81,7 +81,7 @@ def objects(aws: Aws, bucket: str, folder: str) -> dict[str, int]:
     return found
 
 
-def _owned(aws: Aws, name: str, operation: str, key: str, prefix: str) -> frozenset[str]:
+def owned(aws: Aws, name: str, operation: str, key: str, prefix: str) -> frozenset[str]:
     """The models or configurations that are named as this deployment's are, and tagged so."""
     ours = re.compile(rf"{re.escape(name)}-[0-9a-f]{{{DIGEST_DIGITS}}}")
     found: set[str] = set()

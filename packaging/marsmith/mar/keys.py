@@ -79,7 +79,7 @@ def _create(files: Mapping[Path, tuple[bytes, int]]) -> None:
             for temporary, path in zip(made, files, strict=True):
                 _take_name(temporary, path)
                 named.append(path)
-            _sync_directory(path.parent)
+            sync_directory(path.parent)
         except BaseException:
             for path in named:
                 path.unlink(missing_ok=True)
@@ -98,7 +98,7 @@ def _take_name(temporary: Path, path: Path) -> None:
         temporary.rename(path)
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """Make the names in a directory last. Raises OSError."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -17,12 +17,12 @@ class Others:
 
     def __init__(self) -> None:
         self._began = time.monotonic()
-        self._before = _busy_s() - _own_s()
+        self._before = busy_s() - own_s()
 
     def cores(self) -> float:
         """The cores, on average until now."""
         passed = time.monotonic() - self._began
-        return max(0.0, (_busy_s() - _own_s() - self._before) / passed) if passed else 0.0
+        return max(0.0, (busy_s() - own_s() - self._before) / passed) if passed else 0.0
 
 
 def counted_cores() -> int:
@@ -35,7 +35,7 @@ def _counted() -> set[int]:
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
 
 
-def _busy_s() -> float:
+def busy_s() -> float:
     """Seconds of work so far on the counted cores."""
     every = psutil.cpu_times(percpu=True)
     times = [every[number] for number in _counted() if number < len(every)]
@@ -43,7 +43,7 @@ def _busy_s() -> float:
     return sum(one.user + one.nice + one.system + one.irq + one.softirq + one.steal for one in times)
 
 
-def _own_s() -> float:
+def own_s() -> float:
     """Seconds of work so far of this process and its children, ended ones included."""
     seconds = 0.0
     own = psutil.Process()

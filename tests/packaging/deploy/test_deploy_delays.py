@@ -191,7 +191,7 @@ def test_what_is_there_and_not_shown_is_not_made_twice(
     up(aws, made)
     late = Late()
     operation = {"ListModels": "CreateModel", "ListEndpointConfigs": "CreateEndpointConfig"}[listing]
-    monkeypatch.setattr("marsmith.deploy.state._owned", lambda *_: frozenset())
+    monkeypatch.setattr("marsmith.deploy.state.owned", lambda *_: frozenset())
     late.refuse("CreateModel", 1, "Cannot create already existing model")
     late.refuse("CreateEndpointConfig", 1, "Cannot create already existing endpoint configuration")
     late.count(operation)

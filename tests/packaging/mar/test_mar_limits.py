@@ -8,14 +8,17 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 import pytest
 
 from marsmith.errors import ArchiveError
+from marsmith.mar.members import Source
 from marsmith.mar.verify import verify
-from marsmith.mar.writer import Writer, write_archive
+from marsmith.mar.writer import open_source, write_archive
 
 MANY = 70_000  # more than the 65,535 that a zip file without zip64 can count
 HUGE_BYTES = (4 << 30) + 12345  # more than 32 bits can say
@@ -119,13 +122,14 @@ def test_a_file_name_that_is_not_utf8_is_named(tmp_path: Path) -> None:
 def test_a_file_that_grows_meanwhile_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     growing = tmp_path / "w.weights"
     growing.write_bytes(b"1234")
-    copy = Writer._copy
 
-    def grow(self: Writer, reader: object, method: int) -> object:
-        growing.write_bytes(b"123456")
-        return copy(self, reader, method)  # type: ignore[arg-type]
+    @contextmanager
+    def grow(source: Source, name: PurePosixPath) -> Iterator[tuple[IO[bytes], int]]:
+        with open_source(source, name) as opened:
+            growing.write_bytes(b"123456")
+            yield opened
 
-    monkeypatch.setattr(Writer, "_copy", grow)
+    monkeypatch.setattr("marsmith.mar.writer.open_source", grow)
     with pytest.raises(ArchiveError, match=r"w\.weights changed while it was packed"):
         write_archive(tmp_path / "m.mar", {member("w.weights"): growing})
     assert list(tmp_path.iterdir()) == [growing]

@@ -84,7 +84,7 @@ def test_a_full_disk_leaves_no_key_and_no_half_of_one(
     elif step == "fsync":
         monkeypatch.setattr("marsmith.mar.keys.os.fsync", fail)
     elif step == "sync of the directory":
-        monkeypatch.setattr("marsmith.mar.keys._sync_directory", fail)
+        monkeypatch.setattr("marsmith.mar.keys.sync_directory", fail)
     else:
         monkeypatch.setattr("marsmith.mar.keys.os.link", link)
     with pytest.raises(SigningError, match=r"cannot be written: No space left on device|is there already"):

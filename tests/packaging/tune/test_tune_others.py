@@ -15,24 +15,24 @@ TICKS_S = 0.05
 
 
 def test_a_childs_work_is_own_while_it_runs_and_after_it_ended() -> None:
-    before = others._own_s()
+    before = others.own_s()
     with subprocess.Popen(
         [sys.executable, "-c", f"{WORK}\ninput()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
         assert child.stdin
         assert child.stdout
         worked = float(child.stdout.readline())
-        running = others._own_s()
+        running = others.own_s()
         child.stdin.write("\n")
     assert running - before >= worked - TICKS_S
-    assert others._own_s() - before >= worked - TICKS_S
+    assert others.own_s() - before >= worked - TICKS_S
 
 
 def test_own_work_keeps_cores_busy() -> None:
-    before, began = others._busy_s(), time.process_time()
+    before, began = others.busy_s(), time.process_time()
     while time.process_time() - began < WORK_S:
         pass
-    assert others._busy_s() - before >= WORK_S - TICKS_S
+    assert others.busy_s() - before >= WORK_S - TICKS_S
 
 
 @pytest.mark.parametrize(("own", "cores"), [(3.0, 1.25), (8.0, 0.0), (8.02, 0.0)])
@@ -40,6 +40,6 @@ def test_others_are_what_is_busy_without_own_work(monkeypatch: pytest.MonkeyPatc
     clock = iter([100.0, 104.0])
     busy, mine = iter([50.0, 58.0]), iter([20.0, 20.0 + own])
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(others, "_busy_s", lambda: next(busy))
-    monkeypatch.setattr(others, "_own_s", lambda: next(mine))
+    monkeypatch.setattr(others, "busy_s", lambda: next(busy))
+    monkeypatch.setattr(others, "own_s", lambda: next(mine))
     assert others.Others().cores() == pytest.approx(cores)

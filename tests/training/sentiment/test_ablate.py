@@ -53,7 +53,7 @@ def test_rounds_are_interleaved_and_figures_are_their_medians(
         asked.append((settings.torch_compile, settings.bf16, settings.optim))
         return dict.fromkeys(("steps_per_second", "final_loss"), float(len(asked)))
 
-    monkeypatch.setattr(ablate, "_measure", measure)
+    monkeypatch.setattr(ablate, "measure", measure)
     result = ablate.ablate(plan(sources, rounds=3), QUICK, console)
     once = [
         (False, False, "adamw_torch"),
