@@ -161,22 +161,37 @@ class _LayerReader:
         elif name.startswith(WHITEOUT):
             self.changes.removed.add(posixpath.join(directory, name.removeprefix(WHITEOUT)))
         elif member.islnk():
-            original = self._look(self._path(member.linkname))
-            # One file with two names takes its room once. Of one that is not there, nothing can be said.
-            missing = File(path, "other", member.mode, 0, self._layer, member.linkname)
-            same = replace(original, path=path, layer=self._layer, size=0) if original else missing
-            self.changes.files[path] = same
+            self.changes.files[path] = self._hard_link(path, member)
         elif member.isfile():
             stream = members.extractfile(member)
             assert stream is not None  # noqa: S101 - tarfile has one for every regular file
-            file, text = _read(path, member, self._layer, stream, self._keep(path))
-            self.changes.files[path] = file = replace(file, origin=(self._layer, place))
-            if kind := secret_in(path, text):
-                self.secrets.append((file, kind))
+            self._add_regular(
+                File(path, "file", member.mode, member.size, self._layer, origin=(self._layer, place)), stream
+            )
         else:
             kind_of: Kind = "directory" if member.isdir() else "link" if member.issym() else "other"
             self.changes.files[path] = File(path, kind_of, member.mode, 0, self._layer, member.linkname)
             self._directories.clear()
+
+    def _hard_link(self, path: str, member: tarfile.TarInfo) -> File:
+        """The file that a hard link names, under the link's own path."""
+        original = self._look(self._path(member.linkname))
+        if original is None:  # of a file that is not there, nothing can be said
+            return File(path, "other", member.mode, 0, self._layer, member.linkname)
+        # One file with two names takes its room once.
+        return replace(original, path=path, layer=self._layer, size=0)
+
+    def _add_regular(self, file: File, stream: IO[bytes]) -> None:
+        """Take a regular file, whose bytes are read as far as the checks need them."""
+        keep = self._keep(file.path)
+        head = stream.read(MAX_HEAD_BYTES)
+        is_text = b"\0" not in head
+        short = file.size <= (MAX_PAPER_BYTES if keep else MAX_TEXT_BYTES) and (keep or is_text)
+        whole = head + stream.read() if short else b""
+        file = replace(file, machine=elf.machine(head), content=whole if keep else None)
+        self.changes.files[file.path] = file
+        if kind := secret_in(file.path, whole if is_text else b""):
+            self.secrets.append((file, kind))
 
     def _look(self, path: str) -> File | None:
         return self.changes.files.get(path) or self._lower.get(path)
@@ -187,16 +202,6 @@ class _LayerReader:
         if directory not in self._directories:
             self._directories[directory] = real_path(directory, self._look) or directory
         return posixpath.join(self._directories[directory], last)
-
-
-def _read(path: str, member: tarfile.TarInfo, layer: int, stream: IO[bytes], keep: bool) -> tuple[File, bytes]:
-    """A regular file, and its text, which is empty for what is no text or too long to be one that matters."""
-    head = stream.read(MAX_HEAD_BYTES)
-    short = member.size <= (MAX_PAPER_BYTES if keep else MAX_TEXT_BYTES) and (keep or b"\0" not in head)
-    whole = head + stream.read() if short else b""
-    content = whole if keep else None
-    file = File(path, "file", member.mode, member.size, layer, "", elf.machine(head), content)
-    return file, whole if b"\0" not in head else b""
 
 
 def _apply(files: dict[str, File], changes: _Changes) -> None:
