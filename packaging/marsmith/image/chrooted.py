@@ -1,21 +1,14 @@
-"""A container of buildah, without any engine: a chroot in a network namespace of its own, in which nothing else is.
+"""A container of buildah, without any engine: a chroot in a network namespace of its own.
 
-buildah gives a chroot the network of its caller. So the caller is this module as a program, which `unshare` starts in
-a new namespace: its loopback is the container's, and what listens there is reached from nowhere else.
+buildah gives a chroot the network of its caller. So the caller is this module as a program in a new namespace
+(namespace.py): its loopback is the container's.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import json
-import os
-import shutil
 import signal
-import socket
-import struct
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -25,19 +18,17 @@ from typing import IO
 
 import psutil
 
-from marsmith.errors import ImageError, MarsmithError, last_line
+from marsmith.errors import ImageError, last_line
 from marsmith.ground.progress import Progress, silent
 from marsmith.image import plan
 from marsmith.image.live import READY_TIMEOUT_S, Health, Run, observe
+from marsmith.image.namespace import Job, run_there, serve, unshare
 from marsmith.image.running import END_TIMEOUT_S, run
 from marsmith.image.tools import Tool, command, isolation
 from marsmith.torchserve.processes import family, kill
 
 HEALTH_TIMEOUT_S = 60
 POLL_S = 0.05
-# <linux/sockios.h> and <linux/if.h>.
-SIOCSIFFLAGS, IFF_UP, IFF_RUNNING = 0x8914, 0x1, 0x40
-IFREQ = struct.Struct("16sh14x")
 
 
 @dataclass(slots=True)
@@ -155,6 +146,24 @@ def _is_buildah(process: psutil.Process) -> bool:
         return False
 
 
+class Observation(Job[Run]):
+    """The check of a container that buildah made: what the program in the namespace is given."""
+
+    tool: Tool
+    name: str
+    inside: list[str]
+    health_check: list[str]
+    store: str
+    environ: dict[str, str]
+    archives: list[Path]
+    timeout_s: float
+
+    def run(self, progress: Progress) -> Run:
+        """Run the container through its life. Raises ImageError."""
+        container = ChrootContainer(self.tool, self.name, self.inside, self.health_check, self.store, self.environ)
+        return observe(container, self.archives, progress, timeout_s=self.timeout_s)
+
+
 def observe_chrooted(
     tool: Tool,
     source: str,
@@ -169,90 +178,29 @@ def observe_chrooted(
     progress: Progress = silent,
 ) -> Run:
     """Check an image (a name, or oci-archive:FILE) in a namespace of its own. Raises ImageError."""
-    unshare = shutil.which("unshare")
-    if unshare is None or os.geteuid() != 0:
+    program = unshare()
+    if program is None:
         raise ImageError(
             "To run an image with buildah takes root and unshare, of util-linux: use sudo, another --tool, or --static."
         )
     made = run(command(tool, "from", "--pull-never", "--platform", platform, source), f"Making a container of {source}")
     name = made.split()[-1]
-    job = {
-        "container": {
-            "tool": [tool.name, tool.path],
-            "name": name,
-            "inside": list(inside),
-            "health_check": list(health),
-            "store": str(store or ""),
-            "environ": dict(environ or {}),
-        },
-        "archives": [str(path) for path in archives],
-        "timeout_s": timeout_s,
-    }
+    job = Observation(
+        tool=tool,
+        name=name,
+        inside=list(inside),
+        health_check=list(health),
+        store=str(store or ""),
+        environ=dict(environ or {}),
+        archives=list(archives),
+        timeout_s=timeout_s,
+    )
     try:
-        return _in_namespace([unshare, "--net", "--", sys.executable, "-P", "-m", __name__], job, progress)
+        return run_there(program, __name__, job, Run, progress)
     finally:
         with contextlib.suppress(ImageError):
             run(command(tool, "rm", name), "Removing the container")
 
 
-def _in_namespace(asked: list[str], job: dict[str, object], progress: Progress) -> Run:
-    """Run this module with a job; it says its progress line by line, and at last the run."""
-    path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
-    with subprocess.Popen(  # noqa: S603 - our own command line
-        asked,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": path},
-        start_new_session=True,
-    ) as process:
-        assert process.stdin is not None  # noqa: S101 - both are pipes
-        assert process.stdout is not None  # noqa: S101
-        try:
-            process.stdin.write(json.dumps(job))
-            process.stdin.close()
-            answer: dict[str, object] = {}
-            for line in process.stdout:
-                answer = json.loads(line)
-                if "progress" in answer:
-                    progress(str(answer["progress"]))
-        except BaseException:
-            process.send_signal(signal.SIGINT)
-            process.wait()
-            raise
-    if "run" not in answer:
-        raise ImageError(str(answer.get("error", "The container could not be run: see above for what it said.")))
-    return Run.from_json(answer["run"])  # type: ignore[arg-type]
-
-
-def raise_loopback() -> None:
-    """Set the interface `lo` up, as `ip link set lo up` does. Raises OSError."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        fcntl.ioctl(any_socket, SIOCSIFFLAGS, IFREQ.pack(b"lo", IFF_UP | IFF_RUNNING))
-
-
-def main() -> None:
-    """Be the program in the namespace: a job on standard input, JSON lines on standard output."""
-    job = json.load(sys.stdin)
-    (name, path), rest = job["container"].pop("tool"), job["container"]
-
-    def say(**value: object) -> None:
-        sys.stdout.write(json.dumps(value) + "\n")
-        sys.stdout.flush()
-
-    try:
-        raise_loopback()
-        container = ChrootContainer(Tool(name, path), **rest)
-        archives = [Path(one) for one in job["archives"]]
-        run = observe(container, archives, lambda step: say(progress=step), timeout_s=job["timeout_s"])
-        say(run=run.to_json())
-    except MarsmithError as error:
-        say(error=str(error))
-    except OSError as error:
-        say(error=f"The container's network cannot be set up ({error.strerror}): use another --tool, or --static.")
-    except KeyboardInterrupt:
-        sys.exit(130)
-
-
 if __name__ == "__main__":
-    main()
+    serve(Observation)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from marsmith.errors import MarsmithError, last_line
 from marsmith.evidence.replay import on_server
@@ -80,16 +79,6 @@ class Run:
     exit_code: int | None = None
     answered: list[Answered] = field(default_factory=list)
     fault: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """The run as JSON can say it."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Run:
-        """The run that `to_json` wrote."""
-        rows = value.pop("answered")
-        return cls(**value, answered=[Answered(one["archive"], one["requests"], tuple(one["wrong"])) for one in rows])
 
 
 def observe(

@@ -1,5 +1,7 @@
 """Fake tools, alone on PATH, and a Dockerfile and lock file of the test's own."""
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -29,3 +31,12 @@ def papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(context, "dockerfile", lambda: directory / "Dockerfile.arm64")
     monkeypatch.setattr(context, "image_lock", lambda: directory / "lock")
     return directory
+
+
+@pytest.fixture
+def unshare() -> str:
+    """The program that makes namespaces, where the kernel lets this user have them."""
+    program = shutil.which("unshare")
+    if not program or subprocess.run([program, "--net", "true"], check=False, capture_output=True).returncode:
+        pytest.skip("network namespaces take root")
+    return program
